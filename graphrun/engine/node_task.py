@@ -1,0 +1,115 @@
+"""The Celery tasks of graphrun: one a registered function, under its own name, and the gate.
+
+They translate between Celery and ``attempt``/``coordinator``. A member of a chord returns one word and never raises; a
+delivery that lost its claim raises ``Ignore``, so that it is not counted beside the owner (H2, H3).
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from celery import Celery, Task
+from celery.exceptions import Ignore
+
+from graphrun.engine.attempt import ClaimLostError
+from graphrun.engine.message import GATE_TASK, GateMessage, NodeMessage
+
+if TYPE_CHECKING:
+    from graphrun.engine.app import Engine
+
+log = logging.getLogger("graphrun.worker")
+
+_SOFT_LIMIT_SIGNAL = getattr(signal, "SIGUSR1", None)
+
+
+class NodeTask(Task):
+    """A node's Celery task; its options hold in any app, the user's own included (§3.11)."""
+
+    abstract = True
+    Request = "graphrun.engine.node_request:NodeRequest"
+    acks_late = True
+    acks_on_failure_or_timeout = True
+    reject_on_worker_lost = False
+    track_started = True
+    ignore_result = False
+    store_errors_even_if_ignored = False
+    max_retries = 0
+    typing = False
+
+    def run(self, *args: Any) -> str:
+        """Run one delivery of an attempt; return ``done``, ``failed`` or ``evolved``.
+
+        Raises:
+            Ignore: this delivery is not the owner of the attempt.
+        """
+        engine: Engine = self.app.graphrun
+        message = NodeMessage.from_args(args)
+        with _soft_limit_blocked():
+            runner = engine.runner()
+            try:
+                settlement = runner.run(message, task_id=self.request.id, invoke=self._invoke())
+            except ClaimLostError as lost:
+                raise Ignore(str(lost)) from lost
+            result = settlement.result
+            if result.gate_due:
+                engine.dispatcher.send_gate(
+                    GateMessage(message.run_id, result.run.revision, result.run.wave, result.run.round)
+                )
+            return settlement.status
+
+    def _invoke(self) -> Any:
+        return None
+
+
+class GateTask(Task):
+    """The body of every chord; called any number of times, it decides once."""
+
+    name = GATE_TASK
+    acks_late = True
+    reject_on_worker_lost = True
+    ignore_result = False
+    max_retries = 0
+    typing = False
+
+    def run(self, run_id: str, revision: int, wave: int, number: int) -> str:
+        """Call the gate; return the state of the run after it."""
+        engine: Engine = self.app.graphrun
+        run = engine.coordinator().gate(GateMessage(run_id, revision, wave, number))
+        return run.state.value
+
+
+def register(app: Celery, name: str, base: type[NodeTask] = NodeTask, **attributes: Any) -> None:
+    """Register a node task under a function's name, unless the app has one of that name."""
+    if name in app.tasks and isinstance(app.tasks[name], NodeTask):
+        return
+    app.register_task(type("NodeTask", (base,), {"name": name, "__module__": __name__, **attributes})())
+
+
+@contextmanager
+def _soft_limit_blocked() -> Iterator[None]:
+    """Hold back the soft limit's signal outside the body: it must not land inside a claim or a settle (X15)."""
+    if _SOFT_LIMIT_SIGNAL is None:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {_SOFT_LIMIT_SIGNAL})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def soft_limit_allowed() -> Iterator[None]:
+    """Let the soft limit's signal through around a node's body, and only there (X15)."""
+    if _SOFT_LIMIT_SIGNAL is None:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {_SOFT_LIMIT_SIGNAL})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,33 @@
+"""graphrun's own format, as JSON and as YAML: read and written without loss, unknown fields refused by place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphrun.formats.documents import write_json, write_yaml
+from graphrun.model.spec import GraphSpec
+
+
+def matches(document: Any) -> bool:
+    """Say whether a document looks like one of ours: a list of node objects."""
+    nodes = document.get("nodes") if isinstance(document, dict) else None
+    return isinstance(nodes, list) and all(isinstance(node, dict) for node in nodes)
+
+
+def read(document: Any, source: str) -> GraphSpec:
+    """Read a document.
+
+    Raises:
+        FormatError: with every fault and its place.
+    """
+    return GraphSpec.from_document(document, source=source)
+
+
+def to_json(spec: GraphSpec) -> str:
+    """Write a graph as JSON."""
+    return write_json(spec.to_document())
+
+
+def to_yaml(spec: GraphSpec) -> str:
+    """Write a graph as YAML."""
+    return write_yaml(spec.to_document())

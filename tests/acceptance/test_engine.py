@@ -1,0 +1,381 @@
+"""What the engine promises beside the cases: lost sends and gates, plain Celery tasks, other brokers and databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from uuid import uuid4
+
+import bodies
+import pytest
+import redis
+from celery import Celery
+from workers import Worker, wait_until
+
+from graphrun import Client, Graph, Settings
+from graphrun.engine.app import install, make_app
+from graphrun.engine.message import GateMessage
+from graphrun.errors import EngineError, GraphrunError, IdempotencyConflictError, ValidationFailedError
+from graphrun.registry import TaskRegistry, default_registry
+
+
+def _simple(name: str = "simple") -> Graph:
+    graph = Graph(name)
+    a = graph.add(bodies.const, value=1, key="a")
+    b = graph.add(bodies.const, value=2, key="b")
+    graph.add(bodies.collect, parts=[a, b], key="join")
+    return graph
+
+
+def _queued_messages(settings: Settings) -> list[bytes]:
+    server = redis.Redis.from_url(settings.broker_url)
+    keys = [key for key in server.keys(f"{settings.queue}*") if server.type(key) == b"list"]
+    return [message for key in keys for message in server.lrange(key, 0, -1)]
+
+
+@pytest.fixture
+def idle(settings: Settings, tmp_path: Path) -> Settings:
+    """Settings that no worker serves yet, on a database of their own."""
+    return Settings.load(
+        **settings.model_dump()
+        | {
+            "database_url": f"sqlite:///{tmp_path / 'graphrun.db'}",
+            "queue": f"idle-{uuid4().hex[:8]}",
+            "control_queue": f"idle-control-{uuid4().hex[:8]}",
+            "sweep_interval_seconds": 0.2,
+            "sweep_grace_seconds": 0.5,
+        }
+    )
+
+
+@pytest.fixture
+def make_client() -> Iterator[Callable[[Settings], Client]]:
+    """Return clients for given settings, closed after the test."""
+    with ExitStack() as stack:
+
+        def make(settings: Settings) -> Client:
+            return stack.enter_context(Client(settings, app=make_app(settings, default_registry())))
+
+        yield make
+
+
+# --- bad input: refused with one clear error, nothing written, nothing sent
+
+
+@pytest.mark.parametrize(
+    ("edges", "named"),
+    [
+        ([("foo", "foo")], "foo -> foo"),
+        ([("a", "b"), ("b", "c"), ("c", "a"), ("foo", "a")], "a -> b -> c -> a"),
+        ([("ghost", "foo")], "'ghost'"),
+    ],
+    ids=["O1", "O3", "O4"],
+)
+def test_o1_o3_o4_a_graph_that_may_not_run_writes_and_sends_nothing(make_client, idle: Settings, edges, named) -> None:
+    from graphrun.model.spec import GraphSpec
+
+    document = {
+        "nodes": [{"key": key, "task": "bodies.const"} for key in ("foo", "a", "b", "c")],
+        "edges": [{"head": head, "tail": tail} for head, tail in edges],
+    }
+    client = make_client(idle)
+    with pytest.raises(ValidationFailedError, match=named):
+        client.submit(GraphSpec.from_document(document))
+    assert client.runs() == ()
+    assert _queued_messages(idle) == []
+
+
+def test_o2_a_key_used_twice_is_refused_and_a_repeated_edge_counts_once(
+    client: Client, worker: Worker, tmp_path: Path
+) -> None:
+    from graphrun.model.spec import GraphSpec
+
+    twice = {"nodes": [{"key": "t1", "task": "bodies.const"}] * 2}
+    with pytest.raises(ValidationFailedError, match="'t1'"):
+        client.submit(GraphSpec.from_document(twice))
+    marks = tmp_path / "marks"
+    node = {"task": "bodies.marked"}
+    repeated = {
+        "nodes": [{"key": key, "params": {"path": str(marks), "name": key}, **node} for key in ("a", "b")],
+        "edges": [{"head": "a", "tail": "b"}, {"head": "a", "tail": "b"}],
+    }
+    run = client.submit(GraphSpec.from_document(repeated))
+    assert run.wait(timeout=30) == "succeeded"
+    assert marks.read_text().split() == ["a", "b"]
+
+
+def test_an_unknown_task_and_bad_parameters_are_all_named_together(make_client, idle: Settings) -> None:
+    from graphrun.model.spec import GraphSpec
+
+    document = {
+        "nodes": [
+            {"key": "x", "task": "bodies.nothing"},
+            {"key": "y", "task": "bodies.delayed", "params": {"value": "many", "second": 1}},
+        ]
+    }
+    with pytest.raises(ValidationFailedError) as refused:
+        make_client(idle).submit(GraphSpec.from_document(document))
+    text = str(refused.value)
+    assert "bodies.nothing" in text
+    assert "'value'" in text or "value" in text
+    assert "seconds" in text
+
+
+# --- submit
+
+
+def test_x17_the_same_idempotency_key_gives_the_same_run_and_another_graph_is_a_conflict(
+    make_client, idle: Settings
+) -> None:
+    client = make_client(idle)
+    first = client.submit(_simple(), idempotency_key="k")
+    assert client.submit(_simple(), idempotency_key="k").run_id == first.run_id
+    with pytest.raises(IdempotencyConflictError):
+        client.submit(_simple("other"), idempotency_key="k")
+    assert client.submit(_simple(), idempotency_key="k", tenant_id="another").run_id != first.run_id
+
+
+def test_o25_a_submit_inside_a_transaction_that_is_rolled_back_leaves_nothing(make_client, idle: Settings) -> None:
+    client = make_client(idle)
+    database = client.ledger.database
+    with pytest.raises(RuntimeError), database.write() as connection:
+        client.submit(_simple(), connection=connection)
+        raise RuntimeError("the caller changes its mind")
+    assert client.runs() == ()
+    assert _queued_messages(idle) == []
+
+
+def test_a_submit_inside_a_transaction_is_sent_by_the_sweeper_after_the_commit(
+    make_client, idle: Settings, tmp_path: Path
+) -> None:
+    client = make_client(idle)
+    with client.ledger.database.write() as connection:
+        run = client.submit(_simple(), connection=connection)
+    assert run.status == "created"
+    with Worker(idle, tmp_path, concurrency=2):
+        assert run.wait(timeout=30) == "succeeded"
+
+
+def test_a_run_is_kept_when_the_broker_is_down_and_starts_when_it_is_back(
+    make_client, idle: Settings, tmp_path: Path
+) -> None:
+    down = Settings.load(**idle.model_dump() | {"broker_url": "redis://127.0.0.1:1/0", "result_url": idle.broker_url})
+    run = make_client(down).submit(_simple())
+    assert run.status == "created"
+    assert run.warning is not None
+    assert "127.0.0.1:1" in run.warning
+    with Worker(idle, tmp_path, concurrency=2):
+        assert run.wait(timeout=30) == "succeeded"
+
+
+def test_x10_a_node_whose_output_is_given_does_not_run_and_says_so(client: Client, worker: Worker) -> None:
+    graph = Graph("given")
+    a = graph.add(bodies.fails, key="a")
+    graph.add(bodies.const, value=a, key="b")
+    run = client.submit(graph, outputs={"a": 7})
+    assert run.wait(timeout=30) == "succeeded"
+    assert run.output("b") == 7
+    assert run.report().to_document()["nodes"]["a"] | {"task": ""} == {
+        "status": "pre_done",
+        "attempts": 0,
+        "wave": 1,
+        "output": 7,
+        "task": "",
+    } | {k: v for k, v in run.report().to_document()["nodes"]["a"].items() if k == "finished_at"}
+
+
+# --- the sweeper
+
+
+def test_what_was_committed_and_not_sent_is_sent_by_the_sweeper(make_client, idle: Settings, tmp_path: Path) -> None:
+    client = make_client(idle)
+    run = client.submit(_simple())
+    server = redis.Redis.from_url(idle.broker_url)
+    for key in server.keys(f"{idle.queue}*"):
+        server.delete(key)  # the messages are gone as if the sender had died before it sent them
+    ledger = client.ledger
+    with ledger.database.write() as connection:
+        connection.exec_driver_sql("UPDATE runs SET sent = 0")
+    with Worker(idle, tmp_path, concurrency=2):
+        assert run.wait(timeout=30) == "succeeded"
+    assert {node.key: node.attempt for node in run.nodes()} == {"a": 1, "b": 1, "join": 1}
+
+
+def test_h1_a_gate_that_did_not_fire_is_fired_by_the_sweeper(make_client, idle: Settings, tmp_path: Path) -> None:
+    client = make_client(idle)
+    server = redis.Redis.from_url(idle.result_url or idle.broker_url)
+    with Worker(idle, tmp_path, concurrency=2):
+        graph = Graph("lost-gate")
+        slow = [graph.add(bodies.delayed, value=n, seconds=1.0, key=f"s{n}") for n in range(2)]
+        graph.add(bodies.collect, parts=slow, key="join")
+        run = client.submit(graph)
+        wait_until(lambda: any(node.state == "running" for node in run.nodes()))
+        for key in server.keys("celery-taskset-meta-*"):
+            server.delete(key)  # the chord's counter is gone, as after a crash between result and count
+        assert run.wait(timeout=30) == "succeeded"
+    assert {node.key: node.attempt for node in run.nodes()} == {"s0": 1, "s1": 1, "join": 1}
+
+
+def test_x8_a_gate_called_many_times_decides_once(client: Client, worker: Worker) -> None:
+    run = client.submit(_simple())
+    for _ in range(5):
+        client.engine.dispatcher.send_gate(GateMessage(run.run_id, 0, 1, 0))
+    assert run.wait(timeout=30) == "succeeded"
+    opened = [event.event for event in run.events() if type(event.event).__name__ == "WaveOpened"]
+    assert [event.wave for event in opened] == [1, 2]
+
+
+def test_o18_a_message_sent_twice_runs_the_node_once(client: Client, worker: Worker, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    graph = Graph("twice")
+    a = graph.add(bodies.marked_delayed, path=str(marks), name="a", seconds=0.5, key="a")
+    graph.add(bodies.const, value=a, key="b")
+    run = client.submit(graph)
+    ledger = client.ledger
+    row = ledger.run(run.run_id, tenant_id="default").run
+    for dispatch in ledger.dispatches(run.run_id, (0,)) * 3:
+        client.engine.dispatcher.send_node(row, dispatch)
+    assert run.wait(timeout=30) == "succeeded"
+    assert marks.read_text().splitlines() == ["start a", "end a"]
+    assert [item.status for item in run.attempts()] == ["done", "done"]
+
+
+def test_promise_7_the_rows_equal_the_fold_of_the_event_log(client: Client, worker: Worker) -> None:
+    from graphrun.engine.compiling import compile_graph
+    from graphrun.execution.fold import fold
+    from graphrun.execution.run import Run
+
+    graph = Graph("fold")
+    grow = graph.add(bodies.grows, key="grow")
+    flaky = graph.add(bodies.fails_first, value=1, key="flaky")
+    graph.add(bodies.const, value=flaky, key="last", after=grow)
+    run = client.submit(graph)
+    assert run.wait(timeout=30) == "succeeded"
+    compiled = compile_graph(graph.freeze(), default_registry())
+    events = sorted(run.events(), key=lambda row: (row.at, row.node_id, row.n))
+    start = Run(run_id=run.run_id, waves=compiled.depth)
+    folded = fold(start, compiled.nodes, compiled.edges, [row.event for row in events])
+    assert folded.nodes == {row.node.node_id: row.node for row in run.nodes()}
+    assert folded.run.state == run.status
+
+
+# --- other people's apps
+
+
+def test_a_plain_celery_task_is_a_node_without_any_change(idle: Settings, tmp_path: Path) -> None:
+    app = Celery("theirs", broker=idle.broker_url, backend=idle.broker_url)
+
+    @app.task(name="theirs.resize", bind=True)
+    def resize(self: object, path: str, width: int = 10) -> str:
+        return f"{path}@{width}"
+
+    before = dict(app.conf)
+    engine = install(app, idle, TaskRegistry())
+    assert dict(app.conf) == before
+    assert "graphrun:theirs.resize" in app.tasks
+    graph = Graph("theirs", registry=engine.registry)
+    handle = graph.add(app.tasks["theirs.resize"], path="a.png", key="resize")
+    assert graph[handle.key].task == "graphrun:theirs.resize"
+    assert graph.run().output("resize") == "a.png@10"
+    with pytest.raises(GraphrunError, match="widht"):
+        graph.add(app.tasks["theirs.resize"], path="a.png", widht=3)
+
+
+def test_an_eager_app_is_refused(idle: Settings) -> None:
+    app = Celery("eager")
+    app.conf.task_always_eager = True
+    with pytest.raises(EngineError, match="task_always_eager"):
+        install(app, idle)
+
+
+def test_o26_waiting_for_a_run_inside_a_node_is_refused(make_client, idle: Settings) -> None:
+    registry = TaskRegistry()
+    client = make_client(idle)
+
+    def waits() -> str:
+        try:
+            client.submit(_simple()).wait(timeout=1)
+        except EngineError as error:
+            return str(error)
+        return "waited"
+
+    from graphrun import task
+
+    graph = Graph("waits", registry=registry)
+    graph.add(task(name="waits", registry=registry)(waits), key="w")
+    assert "hold the slot" in graph.run().output("w")
+
+
+# --- other brokers and databases
+
+
+def test_rabbitmq_as_broker_with_redis_as_backend(
+    make_client, idle: Settings, rabbitmq_url: str, tmp_path: Path
+) -> None:
+    settings = Settings.load(**idle.model_dump() | {"broker_url": rabbitmq_url, "result_url": idle.broker_url})
+    client = make_client(settings)
+    assert client.ledger
+    with Worker(settings, tmp_path, concurrency=2):
+        graph = _simple()
+        flaky = graph.add(bodies.fails_first, value=3, key="flaky")
+        graph.add(bodies.const, value=flaky, key="end")
+        run = client.submit(graph)
+        assert run.wait(timeout=60) == "succeeded"
+    assert {node.key: node.attempt for node in run.nodes()} == {"a": 1, "b": 1, "join": 1, "flaky": 2, "end": 1}
+
+
+def test_postgresql_as_ledger(make_client, idle: Settings, postgres_url: str, tmp_path: Path) -> None:
+    from graphrun.storage.database import Database
+    from graphrun.storage.migrate import upgrade
+
+    settings = Settings.load(**idle.model_dump() | {"database_url": postgres_url})
+    database = Database(postgres_url)
+    upgrade(database)
+    database.dispose()
+    client = make_client(settings)
+    with Worker(settings, tmp_path, concurrency=2):
+        graph = _simple()
+        grow = graph.add(bodies.grows, key="grow")
+        graph.add(bodies.const, value=1, key="last", after=grow)
+        graph.add(bodies.killed_first, path=str(tmp_path / "marks"), value=1, key="killed")
+        graph.add(bodies.checks_odd_floats, value=graph.add(bodies.odd_floats), key="floats")
+        run = client.submit(graph)
+        assert run.wait(timeout=60) == "succeeded"
+    assert run.report().verdict == "matches"
+
+
+# --- scale
+
+
+def test_o9_messages_are_under_1_5_kb_for_any_node_of_a_graph_of_5000(make_client, idle: Settings) -> None:
+    graph = Graph("wide")
+    for number in range(5000):
+        graph.add(bodies.marked, path="p", name="n" * 200, key=f"名前 {number} " + "k" * 200)
+    client = make_client(idle)
+    client.submit(graph)
+    messages = _queued_messages(idle)
+    assert len(messages) == 5000
+    assert max(map(len, messages)) < 1500
+
+
+def test_o24_a_join_of_2000_gets_2000_values(client: Client, worker: Worker) -> None:
+    graph = Graph("fan-in")
+    parts = [graph.add(bodies.const, value=n, key=f"n{n}") for n in range(2000)]
+    graph.add(bodies.collect, parts=parts, key="join")
+    run = client.submit(graph)
+    assert run.wait(timeout=240) == "succeeded"
+    assert run.output("join") == list(range(2000))
+
+
+def test_o27_a_chain_of_10000_is_checked_planned_stored_and_listed(make_client, idle: Settings) -> None:
+    graph = Graph("deep")
+    before = graph.add(bodies.const, value=0)
+    for _ in range(9_999):
+        before = graph.add(bodies.const, value=before)
+    client = make_client(idle)
+    assert len(client.plan(graph).waves) == 10_000
+    run = client.submit(graph)
+    assert len(run.nodes()) == 10_000
+    assert run.spec() == graph.freeze()
+    assert len(run.report().waves) == 10_000
