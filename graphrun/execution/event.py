@@ -6,9 +6,9 @@ tense, one a row of the event log. Folding a run's events gives its rows again (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from graphrun.execution.run import AttemptKind, EdgeRun, NodeRun, Resolution
 from graphrun.execution.state import Awaiting, Cause, RunState
@@ -242,10 +242,3 @@ NodeEvent = (
 )
 RunEvent = RunStarted | WaveOpened | RoundOpened | ChordBroken | RunTripped | RunFinished
 Event = RunEvent | NodeEvent
-
-
-def event_data(event: Event) -> dict[str, Any]:
-    """Return the fields of an event that say something, values as they are; the ledger makes JSON of them."""
-    values = {f.name: getattr(event, f.name) for f in fields(event)}
-    # By identity: node 0 and round 0 say something, though 0 == False.
-    return {name: value for name, value in values.items() if value is not None and value is not False and value != ()}

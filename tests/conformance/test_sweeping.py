@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Table, update
+
+from graphrun.execution.run import AttemptKind
+from graphrun.storage.ledger import Ledger
+from graphrun.storage.records import Dispatch, Unsent
+from graphrun.storage.tables import node_runs, runs
+
+
+def _age(ledger: Ledger, table: Table, seconds: float, **columns: Any) -> None:
+    """Move the last change of every row back in time."""
+    with ledger.database.write() as connection:
+        then = datetime.now(UTC) - timedelta(seconds=seconds)
+        connection.execute(update(table).values(changed_at=then, **columns))
+
+
+def test_a_dispatch_says_what_a_message_needs(driver: Any, ledger: Ledger) -> None:
+    policy = {"queue": "io", "priority": 9, "timeout_seconds": 60.0, "soft_timeout_seconds": 50.0}
+    run_id = driver.start(driver.graph({"key": "a", "task": "fetch", "policy": policy}, "b"))
+    assert ledger.dispatches(run_id, (1, 0)) == (
+        Dispatch(
+            node_id=1,
+            key="b",
+            task="work",
+            kind=AttemptKind.BODY,
+            attempt=1,
+            queue=None,
+            priority=None,
+            timeout_seconds=3600.0,
+            soft_timeout_seconds=None,
+        ),
+        Dispatch(
+            node_id=0,
+            key="a",
+            task="fetch",
+            kind=AttemptKind.BODY,
+            attempt=1,
+            queue="io",
+            priority=9,
+            timeout_seconds=60.0,
+            soft_timeout_seconds=50.0,
+        ),
+    )
+
+
+def test_a_node_that_was_claimed_is_not_dispatched(driver: Any, ledger: Ledger) -> None:
+    run_id = driver.start(driver.graph("a", "b"))
+    driver.claim(run_id, 0)
+    assert [item.node_id for item in ledger.dispatches(run_id, (0, 1))] == [1]
+    assert ledger.queued(run_id) == (1,)
+
+
+def test_more_nodes_than_one_statement_takes_are_dispatched(driver: Any, ledger: Ledger) -> None:
+    run_id = driver.start(driver.graph(*(f"n{number}" for number in range(1_200))))
+    assert len(ledger.dispatches(run_id, range(1_200))) == 1_200
+
+
+def test_a_round_is_unsent_until_its_own_token_says_so(driver: Any, ledger: Ledger) -> None:
+    run_id = driver.submit(driver.graph("a")).run_id
+    driver.gate(run_id, token="first")
+    assert ledger.unsent(0, 10) == (Unsent(run=driver.run(run_id), token="first"),)
+    ledger.mark_sent(run_id, "other")
+    assert len(ledger.unsent(0, 10)) == 1
+    ledger.mark_sent(run_id, "first")
+    assert ledger.unsent(0, 10) == ()
+
+
+def test_marking_an_earlier_round_leaves_a_later_one_unsent(driver: Any, ledger: Ledger) -> None:
+    run_id = driver.submit(driver.graph("a", "b", edges=[("a", "b")])).run_id
+    driver.gate(run_id, token="first")
+    driver.do(run_id, 0)
+    driver.gate(run_id, token="second")
+    ledger.mark_sent(run_id, "first")
+    assert [item.token for item in ledger.unsent(0, 10)] == ["second"]
+
+
+def test_a_finished_run_has_nothing_to_send(driver: Any, ledger: Ledger) -> None:
+    run_id = driver.start(driver.graph("a"))
+    driver.finish(run_id)
+    assert ledger.unsent(0, 10) == ()
+
+
+def test_only_what_is_old_enough_counts_as_lost(driver: Any, ledger: Ledger) -> None:
+    waiting = driver.submit(driver.graph("a")).run_id
+    assert ledger.created(60, 10) == ()
+    _age(ledger, runs, 61)
+    assert [run.run_id for run in ledger.created(60, 10)] == [waiting]
+    driver.gate(waiting)
+    assert ledger.created(0, 10) == ()
+    assert ledger.unsent(60, 10) == ()
+    _age(ledger, runs, 61)
+    assert len(ledger.unsent(60, 10)) == 1
+
+
+def test_a_gate_that_did_not_fire_is_stalled(driver: Any, ledger: Ledger) -> None:
+    run_id = driver.start(driver.graph("a"))
+    driver.claim(run_id, 0)
+    _age(ledger, runs, 61)
+    _age(ledger, node_runs, 61)
+    assert ledger.stalled_gates(60, 10) == ()  # a node is open
+    driver.settle(run_id, 0, output="1")
+    assert ledger.stalled_gates(60, 10) == ()  # its settle is young: the gate is on its way
+    _age(ledger, node_runs, 61)
+    assert ledger.stalled_gates(60, 10) == ((run_id, 0, 1, 0),)
+    driver.gate(run_id)
+    assert ledger.stalled_gates(0, 10) == ()
+
+
+def test_a_retry_is_due_when_its_time_has_come_and_is_handed_out_once(driver: Any, ledger: Ledger) -> None:
+    node = {"key": "a", "policy": {"backoff": {"initial_seconds": 500.0, "jitter": 0.0}}}
+    run_id = driver.start(driver.graph(node))
+    driver.do(run_id, 0, status="failed", output=None, error="no")
+    driver.gate(run_id)
+    assert ledger.due_nodes(10) == ()
+    assert ledger.queued(run_id) == ()
+    _age(ledger, node_runs, 0, not_before=datetime.now(UTC) - timedelta(seconds=1))
+    assert ledger.due_nodes(10) == ((driver.run(run_id), 0),)
+    assert ledger.due_nodes(10) == ()
+    assert ledger.queued(run_id) == (0,)
+    _age(ledger, node_runs, 0, sent_at=datetime.now(UTC) - timedelta(seconds=61))
+    assert len(ledger.due_nodes(10)) == 1  # nobody claimed it for a minute
+    driver.claim(run_id, 0, 2)
+    _age(ledger, node_runs, 0, sent_at=None)
+    assert ledger.due_nodes(10) == ()
