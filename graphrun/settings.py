@@ -67,13 +67,13 @@ class Settings(BaseSettings):
     sweep_grace_seconds: float = Field(
         10.0, ge=0, allow_inf_nan=False, description="how long something stands still before it counts as lost"
     )
-    lease_seconds: _Seconds = Field(15.0, description="how long a worker may be silent before it counts as dead")
     claim_wait_seconds: float = Field(
         30.0, ge=0, allow_inf_nan=False, description="how long a message waits for its row to be committed"
     )
     hard_limit_grace_seconds: _Seconds = Field(
         5.0, description="from a node's soft time limit, which it can catch, to the hard one"
     )
+    allow_commands: bool = Field(False, description="whether this worker runs the verify commands of graphs")
     worker_concurrency: int = Field(2, ge=1, description="processes of one worker")
     result_chord_expires_seconds: int = Field(
         30 * DAY_SECONDS, ge=60, description="must be longer than the longest wave, or its gate is lost"

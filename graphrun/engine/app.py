@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from celery import Celery, signals
 from graphrun.engine.attempt import AttemptRunner
 from graphrun.engine.coordinator import Coordinator
 from graphrun.engine.dispatcher import CeleryDispatcher
+from graphrun.engine.message import COMMAND_TASK
 from graphrun.engine.node_task import GateTask, register, soft_limit_allowed
 from graphrun.engine.sweeper import Sweeper, SweeperStep
 from graphrun.engine.twin import register_twins
@@ -110,7 +112,7 @@ class Engine:
         """Give every registered function and every plain Celery task of the app its node task."""
         if GateTask.name not in self.app.tasks:
             self.app.register_task(GateTask())
-        for name in self.registry.names():
+        for name in (COMMAND_TASK, *self.registry.names()):
             register(self.app, name)
         register_twins(self.app, self.registry)
 
@@ -166,6 +168,7 @@ def install(app: Celery, settings: Settings | None = None, registry: TaskRegistr
             raise SystemExit(f"graphrun: {error}") from error
 
     signals.worker_init.connect(prepare_worker, weak=False)
+    signals.worker_ready.connect(_tell_ready, weak=False)
     return engine
 
 
@@ -195,6 +198,13 @@ def make_app(settings: Settings | None = None, registry: TaskRegistry | None = N
     )
     install(app, chosen, registry)
     return app
+
+
+def _tell_ready(**_kwargs: Any) -> None:
+    """Write the file by which whoever started this worker knows that it serves."""
+    path = os.environ.get("GRAPHRUN_READY_FILE")
+    if path:
+        Path(path).write_text(str(os.getpid()), encoding="ascii")
 
 
 def _transport_options(broker_url: str) -> dict[str, Any]:

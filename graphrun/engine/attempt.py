@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from graphrun.codec import decode, encode, from_plain
 from graphrun.engine.binding import Bound, Upstream, bind_inputs
+from graphrun.engine.commands import run_command
 from graphrun.engine.evolving import compile_evolution
 from graphrun.engine.idempotency import idempotency_key
 from graphrun.engine.inside import node_running
@@ -28,6 +29,7 @@ from graphrun.errors import EncodingError, GraphrunError
 from graphrun.execution.event import Settled
 from graphrun.execution.inputs import evaluate_condition, run_scope
 from graphrun.execution.run import AttemptKind, Resolution, Truth
+from graphrun.model.spec import command_of
 from graphrun.registry import AnyTask, Context, Done, Evolved, Failed, TaskRegistry, normalise_return
 from graphrun.settings import Settings
 from graphrun.storage.ledger import Ledger
@@ -247,9 +249,14 @@ class _Body:
 
     def _run_verify(self, call: Invoke) -> _Outcome:
         runner, claim = self._runner, self._claim
+        output = "null" if claim.node_output is None else runner._ledger.load(claim.node_output)  # noqa: SLF001
+        command = command_of(claim.spec.verify or "")
+        if command is not None:
+            with runner._guard():  # noqa: SLF001
+                fault = run_command(command, output, runner._settings)  # noqa: SLF001
+            return _Outcome("failed", error_type="VerifyFailed", error=self._cut(fault)) if fault else _Outcome("done")
         task = runner._registry.get(claim.spec.verify or "")  # noqa: SLF001
         name = next(iter(task.parameters), None)
-        output = "null" if claim.node_output is None else runner._ledger.load(claim.node_output)  # noqa: SLF001
         arguments: dict[str, Any] = {}
         if name is not None:
             arguments[name] = decode(output, task.parameters[name].annotation)

@@ -55,7 +55,9 @@ def bind_inputs(params: Mapping[str, Any], upstream: Mapping[tuple[str, str], Up
         InputError: a path is not in the output it points into.
     """
     bound = Bound()
-    for name, value in params.items():
+    # An edge that an evolution adds onto another node gives its head's whole output; that node's spec is not rewritten.
+    added = {name: {"$node": head} for head, name in upstream if name and name not in params}
+    for name, value in {**params, **added}.items():
         resolved = _resolve(value, name, upstream, bound.missing)
         if resolved is not _ABSENT:
             bound.values[name] = resolved

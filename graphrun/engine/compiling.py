@@ -13,7 +13,7 @@ from typing import Any
 from graphrun.codec import from_plain
 from graphrun.errors import EncodingError, RegistryError
 from graphrun.execution.run import EdgeRun, NewEdge, NodeRun, planned_node
-from graphrun.model.spec import EdgeSpec, FailurePolicy, GraphSpec, NodeSpec, references
+from graphrun.model.spec import EdgeSpec, FailurePolicy, GraphSpec, NodeSpec, command_of, references
 from graphrun.model.validation import Issue, Report, validate
 from graphrun.plan.waves import assign_waves
 from graphrun.registry import AnyTask, TaskRegistry
@@ -68,15 +68,22 @@ def node_issues(node: NodeSpec, registry: TaskRegistry) -> list[Issue]:
             issues += _parameter_issues(node, registry.get(node.task))
         except RegistryError as error:
             issues.append(Issue("error", "unknown_task", str(error), node=node.key))
-    if node.verify is not None and node.verify not in registry:
-        message = f"verify names {node.verify!r}, which is not a task"
-        issues.append(Issue("error", "unknown_task", message, node=node.key))
+    if node.verify is not None and (fault := _verify_fault(node.verify, registry)):
+        issues.append(Issue("error", "unknown_task", fault, node=node.key, path="verify"))
     if node.done_when not in (None, "output", *registry.condition_names()):
         message = f"done_when names {node.done_when!r}, which is neither 'output' nor a condition"
         issues.append(Issue("error", "invalid_condition", message, node=node.key))
     if node.done_when == "output" and node.output is None:
         issues.append(Issue("error", "invalid_condition", "done_when is 'output', but none is declared", node=node.key))
     return issues
+
+
+def _verify_fault(verify: str, registry: TaskRegistry) -> str | None:
+    try:
+        known = command_of(verify) is not None or verify in registry
+    except ValueError as error:
+        return f"{verify!r} is no command: {error}"
+    return None if known else f"{verify!r} is neither a task nor a command (a command begins with '$ ')"
 
 
 def _parameter_issues(node: NodeSpec, task: AnyTask) -> list[Issue]:

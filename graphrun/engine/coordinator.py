@@ -87,10 +87,12 @@ class Coordinator:
         sends the gate.
         """
         fact = SendLost(revision=run.revision, wave=run.wave, round=run.round)
-        self._ledger.gate(run.run_id, lambda view: advance(view, fact), token=uuid4().hex)
+        now = self._ledger.gate(run.run_id, lambda view: advance(view, fact), token=uuid4().hex).run
+        if (now.state, now.revision, now.wave, now.round) != (run.state, run.revision, run.wave, run.round):
+            return 0  # its gate came first, and sent what comes next
         nodes = self._ledger.queued(run.run_id)
         for dispatch in self._ledger.dispatches(run.run_id, nodes):
-            self._sender.send_node(run, dispatch)
+            self._sender.send_node(now, dispatch)
         self._ledger.mark_sent(run.run_id, token)
         return len(nodes)
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from graphrun.engine.message import GATE_TASK, GateMessage, NodeMessage
+from graphrun.engine.message import COMMAND_TASK, GATE_TASK, GateMessage, NodeMessage
 from graphrun.errors import BrokerDownError
 from graphrun.execution.report import shown
 from graphrun.execution.run import Run
@@ -85,7 +85,7 @@ class CeleryDispatcher:
         grace = self._settings.hard_limit_grace_seconds
         limit = dispatch.timeout_seconds
         self._app.send_task(
-            dispatch.task,
+            COMMAND_TASK if dispatch.task.startswith("$ ") else dispatch.task,
             args=message.to_args(),
             task_id=str(uuid4()),
             producer=producer,

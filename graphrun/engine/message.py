@@ -8,6 +8,7 @@ from graphrun.execution.run import AttemptKind
 
 GATE_TASK = "graphrun.gate"
 TWIN_PREFIX = "graphrun:"
+COMMAND_TASK = "graphrun.verify"
 _KINDS = {AttemptKind.BODY: "b", AttemptKind.VERIFY: "v"}
 _NAMES = {letter: kind for kind, letter in _KINDS.items()}
 

@@ -68,7 +68,7 @@ def make_plan(spec: GraphSpec, registry: TaskRegistry, settings: Settings) -> Pl
     return Plan(
         compiled=compiled,
         delegated=delegate(spec, compiled.waves),
-        bound=bound(spec, compiled.waves, lease_seconds=settings.lease_seconds),
+        bound=bound(spec, compiled.waves, lease_seconds=settings.sweep_grace_seconds + settings.sweep_interval_seconds),
     )
 
 

@@ -8,10 +8,6 @@ because a message names them.
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Any
-
-from celery import signals
 
 from graphrun import builtin
 from graphrun.engine.app import make_app
@@ -23,11 +19,3 @@ for _name in filter(None, os.environ.get("GRAPHRUN_TASKS", "").split(",")):
     load_tasks(_name)
 
 app = make_app()
-
-
-@signals.worker_ready.connect
-def _tell_ready(**_kwargs: Any) -> None:
-    """Write the file by which whoever started this worker knows that it serves."""
-    path = os.environ.get("GRAPHRUN_READY_FILE")
-    if path:
-        Path(path).write_text(str(os.getpid()), encoding="ascii")

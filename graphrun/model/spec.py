@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
@@ -81,7 +82,8 @@ class NodeSpec:
     """One node: a key, the name of a registered task, its parameters and how it is to be run.
 
     ``done_when`` is ``"output"`` (the declared output exists and is not empty) or the name of a registered condition
-    (X10). ``verify`` is the name of a registered task, run by the engine on the node's output (X16).
+    (X10). ``verify`` is the name of a registered task, run by the engine on the node's output, or a command as
+    ``"$ pytest -q"`` that gets the output as JSON on its standard input (X16).
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _STRICT
@@ -383,6 +385,20 @@ def _defaults(cls: type[Any]) -> tuple[tuple[str, object], ...]:
 def _hash(document: object) -> str:
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def command_of(verify: str) -> list[str] | None:
+    """Return the words of a verify command such as ``"$ test -s out.csv"``; None when ``verify`` names a task (X16).
+
+    Raises:
+        ValueError: a quote is not closed, or there is no word.
+    """
+    if not verify.startswith("$ "):
+        return None
+    words = shlex.split(verify[2:])
+    if not words:
+        raise ValueError("a verify command has at least one word")
+    return words
 
 
 def key_fault(key: object) -> str | None:

@@ -34,6 +34,7 @@ def settings(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Settin
         sweep_interval_seconds=0.5,
         sweep_grace_seconds=2.0,
         hard_limit_grace_seconds=1.0,
+        allow_commands=True,
     )
 
 

@@ -189,8 +189,8 @@ def test_o25_a_node_never_finds_its_run_missing(client: Client, worker: Worker) 
     graph = Graph("race")
     graph.add(bodies.const, value=1, key="a")
     spec = graph.freeze()
-    runs = [client.submit(spec) for _ in range(100)]
-    assert {run.wait(timeout=60) for run in runs} == {"succeeded"}
+    runs = [client.submit(spec) for _ in range(500)]
+    assert {run.wait(timeout=120) for run in runs} == {"succeeded"}
     assert "no such row" not in worker.log.read_text()
 
 
@@ -247,6 +247,18 @@ def test_x16_the_engine_runs_verify_itself_and_a_failed_one_is_a_failed_attempt(
         ("body", "done"),
         ("verify", "done"),
     ]
+
+
+def test_x16_a_verify_command_gets_the_output_and_its_exit_code_decides(client: Client, worker: Worker) -> None:
+    graph = Graph("verify-command")
+    graph.add(bodies.const, value="good", verify="$ grep -q good", key="passes")
+    graph.add(bodies.const, value="bad", verify="$ grep good", key="fails")
+    run = client.submit(graph)
+    assert run.wait(timeout=30) == "failed"
+    passes, fails = run.nodes()
+    assert (passes.state, passes.verify_result) == ("succeeded", "pass")
+    assert (fails.state, fails.attempt) == ("failed", 2)
+    assert "exit code 1" in (fails.error or "")
 
 
 def test_async_functions_are_nodes(client: Client, worker: Worker) -> None:

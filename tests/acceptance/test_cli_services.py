@@ -205,7 +205,8 @@ def test_up_tells_a_mistake_in_the_tasks_before_anything_starts(tmp_path):
     cli.write("broken.py", "1 / 0\n")
     done = cli("up", "--tasks", "broken.py")
     assert done.returncode == 1
-    assert done.stderr == "graphrun: broken.py cannot be imported: ZeroDivisionError: division by zero\n"
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.endswith("broken.py cannot be imported: ZeroDivisionError: division by zero\n")
 
 
 def free_port():

@@ -264,22 +264,51 @@ def test_promise_7_the_rows_equal_the_fold_of_the_event_log(client: Client, work
 
 
 def test_a_plain_celery_task_is_a_node_without_any_change(idle: Settings, tmp_path: Path) -> None:
-    app = Celery("theirs", broker=idle.broker_url, backend=idle.broker_url)
+    app = Celery("mine", broker=idle.broker_url, backend=idle.broker_url)
 
-    @app.task(name="theirs.resize", bind=True)
+    @app.task(name="mine.resize", bind=True)
     def resize(self: object, path: str, width: int = 10) -> str:
         return f"{path}@{width}"
 
     before = dict(app.conf)
     engine = install(app, idle, TaskRegistry())
     assert dict(app.conf) == before
-    assert "graphrun:theirs.resize" in app.tasks
+    assert "graphrun:mine.resize" in app.tasks
     graph = Graph("theirs", registry=engine.registry)
-    handle = graph.add(app.tasks["theirs.resize"], path="a.png", key="resize")
-    assert graph[handle.key].task == "graphrun:theirs.resize"
+    handle = graph.add(app.tasks["mine.resize"], path="a.png", key="resize")
+    assert graph[handle.key].task == "graphrun:mine.resize"
     assert graph.run().output("resize") == "a.png@10"
     with pytest.raises(GraphrunError, match="widht"):
-        graph.add(app.tasks["theirs.resize"], path="a.png", widht=3)
+        graph.add(app.tasks["mine.resize"], path="a.png", widht=3)
+
+
+def test_plain_celery_tasks_run_as_nodes_on_the_workers_of_their_own_app(
+    idle: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in idle.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GRAPHRUN_RESULT_URL", idle.broker_url)
+    import theirs
+
+    with Client(app=theirs.app) as client, Worker(idle, tmp_path, concurrency=2, app="theirs"):
+        graph = Graph("theirs", registry=client.registry)
+        small = graph.add(theirs.resize, path="a.png", width=3, key="small")
+        graph.add(theirs.resize, path=small, key="again")
+        graph.add(theirs.asks_for_a_retry, value=1, key="retry")
+        graph.add(theirs.replaces_itself, key="replace")
+        run = client.submit(graph)
+        assert run.wait(timeout=60) == "failed"
+        assert theirs.resize.delay("own").get(timeout=30) == "own@10"
+    states = {node.key: (node.state.value, node.attempt) for node in run.nodes()}
+    assert states == {
+        "small": ("succeeded", 1),
+        "again": ("succeeded", 1),
+        "retry": ("failed", 2),
+        "replace": ("failed", 2),
+    }
+    assert run.output("again") == "a.png@3@10"
+    assert "raised Retry" in (run.attempts("retry")[0].error or "")
+    assert "replace() is refused" in (run.attempts("replace")[0].error or "")
 
 
 def test_an_eager_app_is_refused(idle: Settings) -> None:

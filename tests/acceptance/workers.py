@@ -19,7 +19,16 @@ _HERE = Path(__file__).parent
 class Worker:
     """A ``celery worker`` process of its own session, ready when entered and gone when left."""
 
-    def __init__(self, settings: Settings, directory: Path, *, concurrency: int, tasks: str = "bodies") -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        directory: Path,
+        *,
+        concurrency: int,
+        tasks: str = "bodies",
+        app: str = "graphrun.engine.worker",
+    ) -> None:
+        self._app = app
         self._settings = settings
         self._directory = directory
         self._concurrency = concurrency
@@ -45,7 +54,7 @@ class Worker:
         ready = self._directory / "ready"
         ready.unlink(missing_ok=True)
         queues = f"{self._settings.queue},{self._settings.control_queue}"
-        command = [sys.executable, "-m", "celery", "-A", "graphrun.engine.worker", "worker", "-Q", queues]
+        command = [sys.executable, "-m", "celery", "-A", self._app, "worker", "-Q", queues]
         command += [
             "--concurrency",
             str(self._concurrency),
@@ -64,8 +73,9 @@ class Worker:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + 60
         while not ready.exists():
-            alive = self.process.poll() is None and time.monotonic() < deadline
-            assert alive, self.log.read_text()[-4000:]
+            if self.process.poll() is not None or time.monotonic() >= deadline:
+                self.stop()
+                raise AssertionError(self.log.read_text()[-4000:])
             time.sleep(0.05)
 
     def stop(self) -> None:

@@ -41,7 +41,7 @@ def test_an_argument_beats_the_environment_which_beats_the_file_which_beats_the_
     monkeypatch.setenv("GRAPHRUN_TENANT_ID", "environment")
     settings = Settings.load(queue="argument")
     assert (settings.queue, settings.tenant_id, settings.control_queue) == ("argument", "environment", "file")
-    assert settings.lease_seconds == 15.0
+    assert settings.poll_seconds == 0.25
 
 
 def test_an_argument_of_none_means_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +79,9 @@ def test_a_file_that_is_no_toml_is_refused_with_its_line(tmp_path: Path) -> None
 def test_unknown_names_are_refused_all_at_once_each_with_its_place(tmp_path: Path) -> None:
     write(tmp_path / "graphrun.toml", 'brokr_url = "redis://x"\n[celery]\nx = 1\n')
     with pytest.raises(SettingsError) as refused:
-        Settings.load(leese_seconds=3)
+        Settings.load(pol_seconds=3)
     assert str(refused.value) == (
-        "argument: unknown setting 'leese_seconds'; did you mean 'lease_seconds'?; "
+        "argument: unknown setting 'pol_seconds'; did you mean 'poll_seconds'?; "
         "graphrun.toml: unknown setting 'brokr_url'; did you mean 'broker_url'?; "
         "graphrun.toml: unknown setting 'celery'"
     )
@@ -91,11 +91,11 @@ def test_wrong_values_are_refused_all_at_once_each_with_its_place(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     write(tmp_path / "graphrun.toml", "worker_concurrency = 0\n")
-    monkeypatch.setenv("GRAPHRUN_LEASE_SECONDS", "soon")
+    monkeypatch.setenv("GRAPHRUN_POLL_SECONDS", "soon")
     with pytest.raises(SettingsError) as refused:
         Settings.load(queue="a,b")
     text = str(refused.value)
-    assert "GRAPHRUN_LEASE_SECONDS = 'soon': input should be a valid number" in text
+    assert "GRAPHRUN_POLL_SECONDS = 'soon': input should be a valid number" in text
     assert "graphrun.toml: worker_concurrency = 0: input should be greater than or equal to 1" in text
     assert "argument: queue = 'a,b': a queue's name has neither spaces nor commas" in text
     assert "\n" not in text
@@ -120,7 +120,7 @@ def test_limits_that_contradict_each_other_are_refused() -> None:
 @pytest.mark.parametrize("value", ["nan", "inf", "-1", "0"])
 def test_a_length_of_time_is_finite_and_positive(value: str) -> None:
     with pytest.raises(SettingsError):
-        Settings.load(lease_seconds=value)
+        Settings.load(poll_seconds=value)
 
 
 def test_results_go_where_the_broker_is_when_that_is_redis() -> None:
@@ -137,7 +137,7 @@ def test_settings_do_not_change() -> None:
 def test_the_environment_gives_another_process_the_same_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    settings = Settings(broker_url="amqp://u:p@h//", lease_seconds=0.25, payload_limit_bytes=70_000)
+    settings = Settings(broker_url="amqp://u:p@h//", poll_seconds=0.25, payload_limit_bytes=70_000)
     for name, value in settings.environment().items():
         monkeypatch.setenv(name, value)
     write(tmp_path / "graphrun.toml", 'payload_url = "file:///elsewhere"\nqueue = "elsewhere"\n')
