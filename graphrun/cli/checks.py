@@ -174,7 +174,7 @@ def _unsafe(conf: Any) -> Iterator[Check]:
 
 def _remap() -> Check:
     if os.environ.get("REMAP_SIGTERM") in (None, "SIGQUIT"):
-        return Check(Level.OK, "SIGTERM", "graphrun worker lets running nodes end")
+        return Check(Level.OK, "SIGTERM", "graphrun worker gives running nodes time to end")
     return Check(Level.WARN, "SIGTERM", f"REMAP_SIGTERM is {os.environ['REMAP_SIGTERM']}", "unset it, or say SIGQUIT")
 
 

@@ -96,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _tell(_lines(error), debug=debug)
     except Exception as error:  # noqa: BLE001 - whatever it was, a person reads one line and not a traceback
         hint = "" if debug else " (--debug shows where)"
-        return _tell([f"{type(error).__name__}: {error}{hint}"], debug=debug)
+        first = str(error).strip().partition("\n")[0]
+        return _tell([f"{type(error).__name__}: {first}{hint}"], debug=debug)
     return 0
 
 

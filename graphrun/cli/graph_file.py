@@ -19,6 +19,7 @@ from graphrun.errors import GraphError, GraphrunError
 from graphrun.model.spec import GraphSpec
 
 USUAL_NAME = "graph"
+_DOCUMENTS = (".json", ".yaml", ".yml", ".gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,8 @@ def _document(source: str) -> Path:
     if path.is_dir():
         raise GraphrunError(f"{source} is a directory; name a graph file in it")
     if not path.exists():
-        remedy = f"; for a module say {source}:NAME" if source.replace(".", "").isidentifier() else ""
+        is_module = source.replace(".", "").isidentifier() and path.suffix not in _DOCUMENTS
+        remedy = f"; for a module say {source}:NAME" if is_module else ""
         raise GraphrunError(f"no such file: {source}{remedy}")
     return path
 

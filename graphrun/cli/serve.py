@@ -38,7 +38,7 @@ def worker(
         str | None, typer.Option("--hostname", "-n", metavar="NAME", help="The worker's name.", show_default=False)
     ] = None,
 ) -> None:
-    """Serve runs until told to stop: Ctrl-C or SIGTERM lets nodes end, a second one does not wait."""
+    """Serve runs. Ctrl-C lets running nodes end, SIGTERM gives them 30 s; a second one does not wait."""
     _prepare(tasks, database)
     from graphrun.cli.session import require_schema
 

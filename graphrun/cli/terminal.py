@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -164,9 +164,9 @@ def _server_settings(url: SplitResult, directory: Path) -> str:
     return "\n".join([*lines, "loglevel warning", "daemonize no", ""])
 
 
-def _reachable(require: object) -> bool:
+def _reachable(require: Callable[[], None]) -> bool:
     try:
-        require()  # type: ignore[operator]
+        require()
     except BrokerDownError:
         return False
     return True

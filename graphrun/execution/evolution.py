@@ -109,6 +109,8 @@ def _added_edges(
             return Refused(f"edge {new.head} -> {new.tail} is refused: {new.tail!r} has started")
         if fault := _condition_fault(new.when):
             return Refused(f"edge {new.head} -> {new.tail}: {fault}")
+        if new.when is not None and new.truth is None and head.state is NodeState.SUCCEEDED:
+            return Refused(f"edge {new.head} -> {new.tail}: its condition reads {new.head!r}, which ended meanwhile")
         edge = _edge_run(first + len(edges), new, head, tail)
         if _identity(edge) not in there:  # an edge that is there already counts once (X2)
             there.add(_identity(edge))
@@ -139,6 +141,7 @@ def _edge_run(edge_id: int, new: NewEdge, head: NodeRun, tail: NodeRun) -> EdgeR
         when=new.when,
         required=new.required,
         droppable=new.droppable,
+        truth=new.truth,
     )
 
 

@@ -112,7 +112,10 @@ class NewNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEdge:
-    """An edge that an evolution adds, by key; ``droppable`` and ``required`` as in :class:`EdgeRun`."""
+    """An edge that an evolution adds, by key; ``droppable`` and ``required`` as in :class:`EdgeRun`.
+
+    ``truth`` is what the condition came to when its head had ended already; the worker that asked evaluated it.
+    """
 
     head: str
     tail: str
@@ -120,6 +123,7 @@ class NewEdge:
     when: str | None = None
     required: bool = True
     droppable: bool = True
+    truth: Truth | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from graphrun.errors import LedgerError
 from graphrun.execution.event import Event, NodeEvent
-from graphrun.execution.run import EvolutionRequest, NewEdge, NewNode
+from graphrun.execution.run import EvolutionRequest, NewEdge, NewNode, Truth
 from graphrun.model.spec import DEFAULT_POLICY, Backoff, EdgeSpec, GraphSpec, NodeSpec, Policy, RunPolicy
 
 _TUPLES = ("resources", "subgraph")
@@ -139,12 +139,17 @@ def request_from_text(text: str) -> EvolutionRequest:
     return EvolutionRequest(
         rewritten=_spec(document["rewritten"]),
         nodes=tuple(NewNode(spec=_spec(spec)) for spec in document["nodes"]),
-        edges=tuple(NewEdge(**edge) for edge in document["edges"]),
+        edges=tuple(_new_edge(edge) for edge in document["edges"]),
         removed=tuple((head, tail) for head, tail in document["removed"]),
         asked_by=document["asked_by"],
         reason=document["reason"],
         refusal=document["refusal"],
     )
+
+
+def _new_edge(document: dict[str, Any]) -> NewEdge:
+    truth = document.get("truth")
+    return NewEdge(**document | {"truth": None if truth is None else Truth(truth)})
 
 
 # --- events

@@ -302,6 +302,20 @@ def grows(ctx: Context, grown: bool = False) -> str:
 
 
 @task
+def branches_late(ctx: Context, branched: bool = False) -> str:
+    if not branched:
+        return Evolved(  # type: ignore[return-value]  # stripped from the annotation by the registry
+            params={"branched": True},
+            add=[{"key": "yes", "task": "bodies.const"}, {"key": "no", "task": "bodies.const"}],
+            edges=[
+                {"head": "seed", "tail": "yes", "when": "result > 1"},
+                {"head": "seed", "tail": "no", "when": "result < 1"},
+            ],
+        )
+    return "branched"
+
+
+@task
 def grows_wrongly(ctx: Context) -> str:
     return Evolved(edges=[("last", "grow")])  # type: ignore[return-value]  # refused: a cycle into a started node
 

@@ -224,6 +224,19 @@ def test_x7_an_evolved_node_runs_again_with_new_parts_of_the_graph(client: Clien
     assert [node.key for node in run.spec().nodes] == ["grow", "last"]
 
 
+def test_x7_a_condition_on_a_node_that_had_ended_is_evaluated_when_its_edge_is_added(
+    client: Client, worker: Worker
+) -> None:
+    graph = Graph("late-branch")
+    seed = graph.add(bodies.const, value=2, key="seed")
+    graph.add(bodies.branches_late, key="branch", after=seed)
+    run = client.submit(graph)
+    assert run.wait(timeout=30) == "succeeded"
+    states = {node.key: (node.state.value, node.cause) for node in run.nodes()}
+    assert states["yes"] == ("succeeded", None)
+    assert states["no"] == ("skipped", "condition")
+
+
 def test_x7_a_refused_evolution_fails_the_node_and_says_why(client: Client, worker: Worker) -> None:
     graph = Graph("refused")
     grow = graph.add(bodies.grows_wrongly, key="grow")

@@ -165,6 +165,14 @@ def test_a_broker_that_is_down_keeps_the_run_and_says_so(tmp_path):
     assert cli("doctor").returncode == 1
 
 
+def test_a_run_that_nobody_serves_says_how_to_start_a_worker(tmp_path):
+    with LocalServer() as server:
+        cli = CommandLine(tmp_path, GRAPHRUN_BROKER_URL=server.broker_url)
+        done = cli("run", SURVEY, "--timeout", "7")
+    assert done.returncode == 1
+    assert "no worker answers; start one in another terminal: graphrun worker" in done.stderr
+
+
 def test_reading_makes_no_database(tmp_path):
     cli = CommandLine(tmp_path)
     for command in (["list"], ["show", "0123456789"], ["report", "0123456789"], ["db", "current"]):

@@ -82,7 +82,7 @@ def test_of_a_quoted_log_the_last_line_is_told(plan_raises, capsys):
 
 
 def test_an_unexpected_error_is_one_line_with_its_type(plan_raises, capsys):
-    plan_raises(ZeroDivisionError("division by zero"))
+    plan_raises(ZeroDivisionError("division by zero\n(more about it elsewhere)"))
     assert main(["plan", "x"]) == 1
     assert capsys.readouterr().err == "graphrun: ZeroDivisionError: division by zero (--debug shows where)\n"
 

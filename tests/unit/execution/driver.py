@@ -51,6 +51,7 @@ from graphrun.execution.run import (
     Run,
     RunView,
     Structure,
+    Truth,
     planned_node,
 )
 from graphrun.execution.state import (
@@ -236,15 +237,14 @@ class Driver:
         for edge_id in decision.removed_edges:
             self.edges.pop(edge_id, None)
         truths = {edge_id: edge.truth for edge_id, edge in self.edges.items()}
-        self.edges |= {edge.edge_id: replace(edge, truth=truths.get(edge.edge_id)) for edge in decision.edges}
+        self.edges |= {
+            edge.edge_id: replace(edge, truth=truths.get(edge.edge_id, edge.truth)) for edge in decision.edges
+        }
         self.nodes |= {node.node_id: node for node in decision.nodes}
         self.specs |= {node_id: new.spec for node_id, new in decision.added}
         for event in decision.events:
             if isinstance(event, NodeEvolved):
                 self.specs[event.node_id] = self.requests[event.node_id].rewritten
-                for edge in event.added_edges:  # a task evaluates the conditions of what was added later (X3)
-                    if edge.edge_id in self.edges and self.nodes[edge.head].state is NodeState.SUCCEEDED:
-                        self._store_truths(edge.head, only=edge.edge_id)
             if isinstance(event, NodeQueued) and event.not_before is not None:
                 self.delayed[event.node_id] = event.not_before
             if isinstance(event, (NodeRedelivered, NodeAwaits, NodeSucceeded, NodeFailed, NodeCancelled)):
@@ -336,19 +336,25 @@ class Driver:
                 self.log.run_moves |= moves
         return rows
 
-    def _store_truths(self, node_id: int, *, only: int | None = None) -> None:
+    def _store_truths(self, node_id: int) -> None:
         """Evaluate the conditions of a node's edges, as the worker that settles it does (X3)."""
-        script = self.scripts[self.nodes[node_id].key]
         for edge_id, edge in self.edges.items():
-            if edge.head == node_id and edge.when is not None and only in (None, edge_id):
-                truth = evaluate_condition(
-                    edge.when,
-                    result=script.value,
-                    status="succeeded",
-                    params=self.specs[node_id].params,
-                    run={"run_id": "r"},
-                )
-                self.edges[edge_id] = replace(edge, truth=truth)
+            if edge.head == node_id and edge.when is not None:
+                self.edges[edge_id] = replace(edge, truth=self._truth(node_id, edge.when))
+
+    def _truth(self, node_id: int, when: str) -> Truth:
+        return evaluate_condition(
+            when,
+            result=self.scripts[self.nodes[node_id].key].value,
+            status="succeeded",
+            params=self.specs[node_id].params,
+            run={"run_id": "r"},
+        )
+
+    def _late_truth(self, head: str, when: str | None) -> Truth | None:
+        """Evaluate the condition of an edge that is asked for after its head has ended."""
+        ended = [node.node_id for node in self.nodes.values() if node.key == head and node.state is NodeState.SUCCEEDED]
+        return self._truth(ended[0], when) if ended and when is not None else None
 
     # --- broker and workers
 
@@ -369,7 +375,11 @@ class Driver:
         rows = fold(run, nodes.values(), edges.values(), self.log.events)
         assert rows.run == self.run
         assert rows.nodes == self.nodes
-        assert rows.edges == {edge_id: replace(edge, truth=None) for edge_id, edge in self.edges.items()}
+        bare = [
+            {edge_id: replace(edge, truth=None) for edge_id, edge in edges.items()}
+            for edges in (rows.edges, self.edges)
+        ]
+        assert bare[0] == bare[1]
 
     def _step(self) -> bool:
         choices: list[Callable[[], None]] = []
@@ -530,6 +540,7 @@ class Driver:
                     when=edge.when,
                     required=edge.required,
                     droppable=edge.droppable,
+                    truth=self._late_truth(edge.head, edge.when),
                 )
                 for edge in wish.edges
             ),

@@ -9,8 +9,9 @@ import pytest
 from graphrun.execution.event import GateReached, NodeEvolved, NodeFailed, NodeQueued
 from graphrun.execution.evolution import Evolution, Refused, evolve
 from graphrun.execution.planner import advance
-from graphrun.execution.run import Structure
+from graphrun.execution.run import EvolutionRequest, NewEdge, NodeRun, Structure, Truth
 from graphrun.execution.state import Awaiting, Cause, NodeState, RunState
+from graphrun.model.spec import NodeSpec
 
 from .cases import Case, EdgeCase, NodeCase, Step, Wish
 from .driver import MIDNIGHT, Driver, finished, opened
@@ -231,3 +232,18 @@ def test_x7_a_node_that_may_not_evolve_at_all_is_refused():
     structure = Structure(nodes=dict(driver.nodes), edges={})
     refused = evolve(driver.node("a"), driver.request(driver.node("a"), Wish()), structure, wave=1)
     assert refused == Refused("more than 0 evolutions of node 'a'")
+
+
+def test_x7_a_condition_on_a_node_that_ended_meanwhile_and_was_not_evaluated_refuses_the_evolution():
+    ended = NodeRun(node_id=0, key="ended", wave=1, state=NodeState.SUCCEEDED)
+    asking = NodeRun(node_id=1, key="asking", wave=1, state=NodeState.WAITING)
+    later = NodeRun(node_id=2, key="later", wave=2)
+    structure = Structure(nodes={node.node_id: node for node in (ended, asking, later)}, edges={})
+    added = NewEdge(head="ended", tail="later", when="result > 0")
+    request = EvolutionRequest(rewritten=NodeSpec(key="asking", task="t"), edges=(added,))
+    refused = evolve(asking, request, structure, wave=1)
+    assert isinstance(refused, Refused)
+    assert "ended meanwhile" in refused.reason
+    assert not isinstance(
+        evolve(asking, replace(request, edges=(replace(added, truth=Truth.TRUE),)), structure, wave=1), Refused
+    )
