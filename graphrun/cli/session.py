@@ -6,7 +6,7 @@ from graphrun.client import Client
 from graphrun.errors import LedgerError
 from graphrun.settings import Settings, masked
 from graphrun.storage.database import Database
-from graphrun.storage.migrate import require_current, upgrade
+from graphrun.storage.migrate import ensure_ready
 
 
 def settings_of(database: str | None) -> Settings:
@@ -49,8 +49,6 @@ def require_schema(database: str | None) -> Settings:
     """
     settings = settings_of(database)
     opened = Database(settings.database_url, null_pool=True)
-    if opened.is_new_file():
-        upgrade(opened)
-    require_current(opened)
+    ensure_ready(opened)
     opened.dispose()
     return settings

@@ -17,7 +17,7 @@ from graphrun.engine.message import COMMAND_TASK, GATE_TASK, GateMessage, NodeMe
 from graphrun.errors import BrokerDownError
 from graphrun.execution.report import shown
 from graphrun.execution.run import Run
-from graphrun.settings import Settings
+from graphrun.settings import Settings, masked
 from graphrun.storage.records import Dispatch
 
 _KEY_BYTES = 40
@@ -41,7 +41,7 @@ class CeleryDispatcher:
             with self._app.connection_for_write(connect_timeout=2.0) as connection:
                 connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=3.0)
         except (OperationalError, OSError) as error:
-            where = self._app.connection_for_write().as_uri()
+            where = masked(str(self._app.conf.broker_write_url or self._app.conf.broker_url))
             raise BrokerDownError(f"broker {where} cannot be reached: {error}") from error
 
     def send_wave(self, run: Run, dispatches: tuple[Dispatch, ...], *, direct: bool) -> None:

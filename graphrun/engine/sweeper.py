@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
+from celery.worker import state
 
 from graphrun.engine.coordinator import Coordinator
 from graphrun.engine.dispatcher import CeleryDispatcher
@@ -114,6 +115,8 @@ class SweeperThread:
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval):
+            if state.should_stop or state.should_terminate:
+                continue  # what this worker still runs is not lost, and another worker sweeps
             try:
                 self._make().sweep()
             except BrokerDownError as error:

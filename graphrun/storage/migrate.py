@@ -9,8 +9,9 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, func, inspect, select
+from sqlalchemy.exc import DatabaseError
 
-from graphrun.errors import SchemaVersionError
+from graphrun.errors import LedgerError, SchemaVersionError
 from graphrun.storage.database import Database
 
 _SCRIPTS = "graphrun.storage:migrations"
@@ -77,7 +78,17 @@ def ensure_ready(database: Database) -> None:
 
     Raises:
         SchemaVersionError: it is older or newer than this graphrun, or has no schema.
+        LedgerError: it cannot be opened.
     """
+    try:
+        _make_or_require(database)
+    except (DatabaseError, OSError) as error:
+        where = database.url.render_as_string(hide_password=True)
+        why = error.orig if isinstance(error, DatabaseError) else error.strerror
+        raise LedgerError(f"database {where} cannot be opened: {why}; check database_url") from error
+
+
+def _make_or_require(database: Database) -> None:
     if database.is_sqlite and (database.is_new_file() or not database.run_read(_table_names)):
         upgrade(database)
     require_current(database)

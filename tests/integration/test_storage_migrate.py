@@ -8,7 +8,7 @@ import pytest
 from alembic import command
 from sqlalchemy import inspect, text
 
-from graphrun.errors import SchemaVersionError
+from graphrun.errors import LedgerError, SchemaVersionError
 from graphrun.storage.database import Database
 from graphrun.storage.migrate import _config, current, ensure_ready, head, require_current, upgrade
 from graphrun.storage.tables import metadata
@@ -99,3 +99,18 @@ def test_a_file_that_holds_nothing_is_made_ready_and_a_stranger_is_not(tmp_path:
         connection.execute(text("CREATE TABLE theirs (x INTEGER)"))
     with pytest.raises(SchemaVersionError, match="has no graphrun schema"):
         ensure_ready(strange)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("junk.db", b"this is no database " * 60), ("none/such/directory/graphrun.db", None)]
+)
+def test_a_database_that_cannot_be_opened_is_named_with_the_remedy(
+    tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    file = tmp_path / name
+    if content is not None:
+        file.write_bytes(content)
+    else:
+        (tmp_path / "none").write_text("a file where a directory is wanted")
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        ensure_ready(Database(f"sqlite:///{file}"))
