@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
@@ -24,7 +24,7 @@ from graphrun.engine.message import NodeMessage
 from graphrun.errors import GraphrunError
 from graphrun.execution.event import Settled
 from graphrun.execution.inputs import evaluate_condition, run_scope
-from graphrun.execution.run import AttemptKind, NewEdge, Truth
+from graphrun.execution.run import AttemptKind, Truth
 from graphrun.execution.state import NodeState
 from graphrun.registry import AnyTask, TaskRegistry
 from graphrun.settings import Settings
@@ -151,8 +151,7 @@ class AttemptRunner:
         verifying = message.kind is AttemptKind.VERIFY
         request = None
         if outcome.evolved is not None:
-            request = compile_evolution(outcome.evolved, claim, self._registry)
-            request = replace(request, edges=tuple(self._decided(edge, claim) for edge in request.edges))
+            request = compile_evolution(outcome.evolved, claim, self._registry, self._ledger)
         record = AttemptRecord(
             summary=_summary(outcome, missing),
             error_type=outcome.error_type,
@@ -180,24 +179,6 @@ class AttemptRunner:
             log.warning("run %s node %d: a late outcome was refused", message.run_id, message.node_id)
             raise ClaimLostError("the attempt was taken away while it ran")
         return Settlement(outcome.status, result)
-
-    def _decided(self, edge: NewEdge, claim: Claim) -> NewEdge:
-        """Evaluate the condition of an edge that an evolution adds after its head has ended (X3)."""
-        run_id = claim.run.run_id
-        nodes = {row.key: row for row in self._ledger.nodes(run_id, tenant_id=claim.tenant_id)} if edge.when else {}
-        head = nodes.get(edge.head)
-        if edge.when is None or head is None or head.state is not NodeState.SUCCEEDED:
-            return edge
-        specs = self._ledger.node_specs(run_id, tenant_id=claim.tenant_id)
-        text = "null" if head.output is None else self._ledger.load(head.output)
-        truth = evaluate_condition(
-            edge.when,
-            result=from_plain(json.loads(text)),
-            status=head.state.value,
-            params=specs[head.node.node_id].params,
-            run=run_scope(run_id),
-        )
-        return replace(edge, truth=truth)
 
     def _truths(self, message: NodeMessage, claim: Claim, outcome: Outcome) -> dict[int, Truth]:
         """Evaluate the conditions of the node's outgoing edges on what it returned (X3)."""

@@ -5,22 +5,28 @@ The coordinator decides about it; here it is only checked for shape, tasks and p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from graphrun.codec import from_plain
 from graphrun.engine.compiling import is_reference, new_edges, node_issues
 from graphrun.errors import FormatError, GraphrunError
-from graphrun.execution.run import EvolutionRequest, NewNode
+from graphrun.execution.inputs import evaluate_condition, run_scope
+from graphrun.execution.run import EvolutionRequest, NewEdge, NewNode
+from graphrun.execution.state import NodeState
 from graphrun.model.spec import EdgeSpec, GraphSpec, NodeSpec, references
 from graphrun.registry import Evolved, TaskRegistry
+from graphrun.storage.ledger import Ledger
 from graphrun.storage.records import Claim
 
 
-def compile_evolution(evolved: Evolved, claim: Claim, registry: TaskRegistry) -> EvolutionRequest:
+def compile_evolution(evolved: Evolved, claim: Claim, registry: TaskRegistry, ledger: Ledger) -> EvolutionRequest:
     """Return the request that the coordinator decides on; with ``refusal`` set when it could not be compiled."""
     try:
-        return _compiled(evolved, claim, registry)
+        request = _compiled(evolved, claim, registry)
+        return replace(request, edges=_joined(request.edges, claim, ledger))
     except GraphrunError as error:
         return EvolutionRequest(
             rewritten=claim.spec, asked_by=claim.spec.owner or "local", reason=evolved.reason, refusal=str(error)
@@ -41,6 +47,41 @@ def _compiled(evolved: Evolved, claim: Claim, registry: TaskRegistry) -> Evoluti
         asked_by=claim.spec.owner or "local",
         reason=evolved.reason,
     )
+
+
+def _joined(edges: tuple[NewEdge, ...], claim: Claim, ledger: Ledger) -> tuple[NewEdge, ...]:
+    """Fit new edges to the running graph: parameters that are free, conditions on heads that have ended (X3).
+
+    Raises:
+        FormatError: an edge gives a parameter that has a value already.
+    """
+    if not any(edge.when or edge.parameter for edge in edges):
+        return edges
+    run_id = claim.run.run_id
+    specs = ledger.node_specs(run_id, tenant_id=claim.tenant_id)
+    rows = {row.key: row for row in ledger.nodes(run_id, tenant_id=claim.tenant_id)}
+    bound: set[tuple[str, str]] = set()
+    joined: list[NewEdge] = []
+    for edge in edges:
+        tail, head = rows.get(edge.tail), rows.get(edge.head)
+        if edge.parameter is not None and tail is not None:
+            place = (edge.tail, edge.parameter)
+            if edge.parameter in specs[tail.node.node_id].params or place in bound:
+                raise FormatError(f"parameter {edge.parameter!r} of node {edge.tail!r} has a value already")
+            bound.add(place)
+        if edge.when is not None and head is not None and head.state is NodeState.SUCCEEDED:
+            text = "null" if head.output is None else ledger.load(head.output)
+            truth = evaluate_condition(
+                edge.when,
+                result=from_plain(json.loads(text)),
+                status=head.state.value,
+                params=specs[head.node.node_id].params,
+                run=run_scope(run_id),
+            )
+            joined.append(replace(edge, truth=truth))
+        else:
+            joined.append(edge)
+    return tuple(joined)
 
 
 def _rewritten(evolved: Evolved, spec: NodeSpec, registry: TaskRegistry) -> NodeSpec:

@@ -316,6 +316,11 @@ def branches_late(ctx: Context, branched: bool = False) -> str:
 
 
 @task
+def binds_twice(ctx: Context) -> str:
+    return Evolved(edges=[{"head": "seed", "tail": "last", "parameter": "value"}])  # type: ignore[return-value]  # as above
+
+
+@task
 def grows_wrongly(ctx: Context) -> str:
     return Evolved(edges=[("last", "grow")])  # type: ignore[return-value]  # refused: a cycle into a started node
 

@@ -237,6 +237,16 @@ def test_x7_a_condition_on_a_node_that_had_ended_is_evaluated_when_its_edge_is_a
     assert states["no"] == ("skipped", "condition")
 
 
+def test_x7_an_edge_onto_a_parameter_that_has_a_value_is_refused(client: Client, worker: Worker) -> None:
+    graph = Graph("bound-twice")
+    graph.add(bodies.const, value=2, key="seed")
+    asks = graph.add(bodies.binds_twice, key="asks")
+    graph.add(bodies.const, value=1, key="last", after=asks)
+    run = client.submit(graph)
+    assert run.wait(timeout=30) == "failed"
+    assert "parameter 'value' of node 'last' has a value already" in (run.nodes()[1].error or "")
+
+
 def test_x7_a_refused_evolution_fails_the_node_and_says_why(client: Client, worker: Worker) -> None:
     graph = Graph("refused")
     grow = graph.add(bodies.grows_wrongly, key="grow")
