@@ -76,7 +76,7 @@ class StoredNode:
 
 
 def is_open(node: ReadOnlyColumnCollection[str, Any]) -> ColumnElement[bool]:
-    """Return, for the columns of a node, whether its gate waits for it: ``planner.is_open`` in SQL."""
+    """Return, for the columns of a node, whether its gate waits for it: ``gate.is_open`` in SQL."""
     with_a_worker = node.state.in_((NodeState.QUEUED.value, NodeState.RUNNING.value))
     return or_(with_a_worker, node.awaiting == Awaiting.VERDICT.value)
 

@@ -39,8 +39,9 @@ from graphrun.execution.event import (
     WaveOpened,
 )
 from graphrun.execution.fold import Rows, fold
+from graphrun.execution.gate import is_open
 from graphrun.execution.inputs import evaluate_condition, reads_status
-from graphrun.execution.planner import advance, is_open
+from graphrun.execution.planner import advance
 from graphrun.execution.run import (
     AttemptKind,
     EdgeRun,
