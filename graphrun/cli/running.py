@@ -23,6 +23,7 @@ from graphrun.client import Client, RunHandle
 from graphrun.engine.local import LocalCluster
 from graphrun.execution.state import RunState
 from graphrun.model.spec import FailurePolicy, GraphSpec
+from graphrun.registry import default_registry
 from graphrun.settings import Settings, masked
 
 LOCAL_DIRECTORY = Path(".graphrun")
@@ -60,6 +61,12 @@ def run_graph(request: RunRequest) -> int:
         return _conclude(handle, request)
 
 
+def _queues(spec: GraphSpec) -> list[str]:
+    """Return the queues that the graph's nodes name, and those of tasks that an evolution may add."""
+    named = {node.policy.queue for node in spec.nodes if node.policy.queue}
+    return sorted(named | set(default_registry().queues()))
+
+
 def run_locally(request: RunRequest, concurrency: int) -> int:
     """Run a graph on a private Redis and a worker of this machine's; return the exit code."""
     loaded = load_graph(request.file, request.tasks)
@@ -71,7 +78,9 @@ def run_locally(request: RunRequest, concurrency: int) -> int:
     with stopped_by_signals():
         try:
             with (
-                LocalCluster(settings, concurrency=concurrency, tasks=loaded.tasks) as cluster,
+                LocalCluster(
+                    settings, concurrency=concurrency, tasks=loaded.tasks, queues=_queues(loaded.spec)
+                ) as cluster,
                 Client(cluster.settings) as client,
             ):
                 handle = _submit(client, loaded.spec, request)

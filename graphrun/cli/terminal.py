@@ -22,6 +22,7 @@ from graphrun.engine.guarding import GuardHandle
 from graphrun.engine.loading import load_tasks
 from graphrun.engine.local import find_server, worker_command
 from graphrun.errors import BrokerDownError, EngineError, LocalServerError
+from graphrun.registry import default_registry
 from graphrun.settings import Settings, masked
 
 _HERE = ("127.0.0.1", "localhost", "::1")
@@ -32,6 +33,8 @@ _COLOURS = ("cyan", "green", "yellow", "magenta", "blue")
 
 class Terminal:
     """Redis, workers and Flower, until Ctrl-C or until one of them ends.
+
+    The workers serve the queues of the settings and those that the tasks name: nobody else would.
 
     Args:
         tasks: modules and files for the workers.
@@ -90,7 +93,7 @@ class Terminal:
         for number in range(1, workers + 1):
             command = worker_command(
                 concurrency=concurrency,
-                queues=[settings.queue, settings.control_queue],
+                queues=[settings.queue, settings.control_queue, *default_registry().queues()],
                 tasks=self._tasks,
                 loglevel=self._loglevel,
                 hostname=f"worker-{number}@%h",

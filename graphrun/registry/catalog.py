@@ -78,6 +78,10 @@ class TaskRegistry:
         """The registered names in order, without the external ones."""
         return tuple(sorted(self._tasks))
 
+    def queues(self) -> tuple[str, ...]:
+        """The queues that the registered tasks name, in order: what a worker of these tasks has to serve."""
+        return tuple(sorted({task.defaults.queue for task in self._tasks.values() if task.defaults.queue}))
+
     def register_condition(self, condition: Condition) -> None:
         """Add a condition; the same function defined again replaces itself.
 

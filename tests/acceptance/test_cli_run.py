@@ -222,3 +222,19 @@ def read_terminal(descriptor):
             if not chunk:
                 return data.decode()
             data += chunk
+
+
+def test_a_local_run_serves_the_queues_that_tasks_and_nodes_name(tmp_path: Path) -> None:
+    file = tmp_path / "queued.py"
+    file.write_text(
+        "from graphrun import Graph, task\n\n"
+        "@task(queue='io')\ndef one() -> int:\n    return 1\n\n"
+        "@task\ndef more(x: int) -> int:\n    return x + 1\n\n"
+        "graph = Graph('queued')\n"
+        "graph.add(more, x=graph.add(one, key='a'), key='b', policy={'queue': 'other'})\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "graphrun", "run", str(file), "--local", "--json", "--timeout", "60"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["nodes"]["b"]["output"] == 2
