@@ -17,6 +17,7 @@
     ├── LedgerError                the SQL record refused something
     │   ├── RunNotFoundError       no such run for this tenant
     │   ├── IdempotencyConflictError  the same key was used for another graph
+    │   ├── LedgerUnavailableError the database does not answer; ask again
     │   ├── SchemaVersionError     the database is older or newer than the code
     │   └── PayloadTooLargeError   a value is over the limit that the settings name
     ├── TransitionError            a state change that the table of legal transitions lacks
@@ -115,6 +116,10 @@ class RunNotFoundError(LedgerError):
 
 class IdempotencyConflictError(LedgerError):
     """The idempotency key was used before, for another graph (X17)."""
+
+
+class LedgerUnavailableError(LedgerError):
+    """The database does not answer, after several tries; nothing was written, and the same may be asked again."""
 
 
 class SchemaVersionError(LedgerError):

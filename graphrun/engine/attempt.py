@@ -21,6 +21,7 @@ from graphrun.codec import from_plain
 from graphrun.engine.body import Body, Guard, Invoke, Outcome, Reraise
 from graphrun.engine.evolving import compile_evolution
 from graphrun.engine.message import NodeMessage
+from graphrun.engine.patience import until_answered
 from graphrun.errors import GraphrunError
 from graphrun.execution.event import Settled
 from graphrun.execution.inputs import evaluate_condition, run_scope
@@ -90,6 +91,7 @@ class AttemptRunner:
 
         Raises:
             ClaimLostError: another delivery has the attempt, it is over, or the run no longer lets it start.
+            LedgerUnavailableError: the database did not answer before the attempt was taken; nothing was run.
         """
         token = uuid4().hex
         claim = self._claim(message, token, task_id)
@@ -104,7 +106,7 @@ class AttemptRunner:
             reraise=self._reraise,
         )
         outcome = body.verify(call) if message.kind is AttemptKind.VERIFY else body.execute(call)
-        return self._settle(message, token, claim, outcome, body.missing)
+        return until_answered(lambda: self._settle(message, token, claim, outcome, body.missing))
 
     def _claim(self, message: NodeMessage, token: str, task_id: str) -> Claim:
         """Take the attempt; a row that is not there yet is waited for, then given up and never called done (O25)."""

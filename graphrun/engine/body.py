@@ -19,13 +19,14 @@ from graphrun.engine.commands import run_command
 from graphrun.engine.idempotency import idempotency_key
 from graphrun.engine.inside import node_running
 from graphrun.engine.message import NodeMessage
+from graphrun.engine.patience import until_answered
 from graphrun.errors import EncodingError
 from graphrun.execution.run import Resolution
 from graphrun.model.spec import command_of
 from graphrun.registry import AnyTask, Context, Done, Evolved, Failed, TaskRegistry, normalise_return
 from graphrun.settings import Settings
 from graphrun.storage.ledger import Ledger
-from graphrun.storage.records import Claim
+from graphrun.storage.records import Claim, OutputRef
 
 Invoke = Callable[[AnyTask, Mapping[str, Any]], Any]
 Guard = Callable[[], AbstractContextManager[object]]
@@ -112,7 +113,7 @@ class Body:
 
     def _run_verify(self, call: Invoke) -> Outcome:
         claim = self._claim
-        output = "null" if claim.node_output is None else self._ledger.load(claim.node_output)
+        output = "null" if claim.node_output is None else self._load(claim.node_output)
         command = command_of(claim.spec.verify or "")
         if command is not None:
             with self._guard():
@@ -138,11 +139,12 @@ class Body:
 
         def load(head: int, reference: Any) -> Any:
             if head not in cache:
-                cache[head] = json.loads(self._ledger.load(reference)) if reference is not None else None
+                cache[head] = None if reference is None else json.loads(self._load(reference))
             return cache[head]
 
         upstream: dict[tuple[str, str], Upstream] = {}
-        for item in self._ledger.inputs(self._message.run_id, self._message.node_id):
+        inputs = until_answered(lambda: self._ledger.inputs(self._message.run_id, self._message.node_id))
+        for item in inputs:
             edge = item.edge
             name = edge.parameter or ""
             known = upstream.get((item.head_key, name))
@@ -154,6 +156,9 @@ class Body:
                 partial(load, edge.head, item.output),
             )
         return bind_inputs(self._claim.spec.params, upstream, task)
+
+    def _load(self, reference: OutputRef) -> str:
+        return until_answered(lambda: self._ledger.load(reference))
 
     def _context(self) -> Context:
         claim, message = self._claim, self._message

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphrun.codec import from_plain
 from graphrun.engine.compiling import is_reference, new_edges, node_issues
-from graphrun.errors import FormatError, GraphrunError
+from graphrun.errors import FormatError, GraphrunError, LedgerUnavailableError
 from graphrun.execution.inputs import evaluate_condition, run_scope
 from graphrun.execution.run import EvolutionRequest, NewEdge, NewNode
 from graphrun.execution.state import NodeState
@@ -27,6 +27,8 @@ def compile_evolution(evolved: Evolved, claim: Claim, registry: TaskRegistry, le
     try:
         request = _compiled(evolved, claim, registry)
         return replace(request, edges=_joined(request.edges, claim, ledger))
+    except LedgerUnavailableError:
+        raise
     except GraphrunError as error:
         return EvolutionRequest(
             rewritten=claim.spec, asked_by=claim.spec.owner or "local", reason=evolved.reason, refusal=str(error)

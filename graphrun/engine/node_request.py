@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from billiard.einfo import ExceptionWithTraceback
@@ -34,7 +35,11 @@ class NodeRequest(Request):
         """Settle a node that the hard limit killed, before Celery records its own failure."""
         if not soft:
             grace = self._engine.settings.hard_limit_grace_seconds
-            self._settle_outside("TimeLimitExceeded", f"running time limit of {timeout - grace:g} s exceeded")
+            self._record(
+                lambda: self._settle_outside(
+                    "TimeLimitExceeded", f"running time limit of {timeout - grace:g} s exceeded"
+                )
+            )
         super().on_timeout(soft, timeout)
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:  # noqa: FBT001, FBT002 - Celery's signature
@@ -45,10 +50,18 @@ class NodeRequest(Request):
         if isinstance(error, (WorkerLostError, SystemExit)):
             text = str(error)
             if isinstance(error, WorkerLostError) and _BY_SIGNAL.search(text):
-                self._lose_delivery(text)
+                self._record(lambda: self._lose_delivery(text))
             else:
-                self._settle_outside("WorkerExited", f"the process of the node ended by itself: {text}")
+                left = f"the process of the node ended by itself: {text}"
+                self._record(lambda: self._settle_outside("WorkerExited", left))
         return super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
+
+    def _record(self, write: Callable[[], None]) -> None:
+        """Write down what became of the child; a fault of it must not take down the process that consumes messages."""
+        try:
+            write()
+        except Exception:
+            log.exception("what became of %s[%s] could not be recorded", self.name, self.id)
 
     @property
     def _engine(self) -> Engine:

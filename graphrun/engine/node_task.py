@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery, Task
-from celery.exceptions import Ignore
+from celery.exceptions import Ignore, Reject
 
 from graphrun.engine.attempt import ClaimLostError
 from graphrun.engine.message import GATE_TASK, GateMessage, NodeMessage
+from graphrun.errors import LedgerUnavailableError
 
 if TYPE_CHECKING:
     from graphrun.engine.app import Engine
@@ -54,6 +55,9 @@ class NodeTask(Task):
                 settlement = runner.run(message, task_id=self.request.id, invoke=self._invoke())
             except ClaimLostError as lost:
                 raise Ignore(str(lost)) from lost
+            except LedgerUnavailableError as away:
+                # Nothing was run: the message goes back as it is, still a member of its chord.
+                raise Reject(str(away), requeue=True) from away
             result = settlement.result
             if result.gate_due:
                 engine.dispatcher.send_gate(
@@ -78,7 +82,10 @@ class GateTask(Task):
     def run(self, run_id: str, revision: int, wave: int, number: int) -> str:
         """Call the gate; return the state of the run after it."""
         engine: Engine = self.app.graphrun
-        run = engine.coordinator().gate(GateMessage(run_id, revision, wave, number))
+        try:
+            run = engine.coordinator().gate(GateMessage(run_id, revision, wave, number))
+        except LedgerUnavailableError as away:
+            raise Reject(str(away), requeue=True) from away
         return run.state.value
 
 

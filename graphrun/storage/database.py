@@ -11,12 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
-from sqlalchemy import Connection, Engine, NullPool, StaticPool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, NullPool, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from graphrun.errors import LedgerUnavailableError
 
 T = TypeVar("T")
 
@@ -51,13 +53,23 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, (OperationalError, InterfaceError)) and type(original).__module__.startswith("psycopg")
 
 
-def retrying() -> Retrying:
-    """Return the one way to repeat a transaction: jittered, bounded, transient faults only."""
+def retrying(url: URL) -> Retrying:
+    """Return the one way to repeat a transaction: jittered, bounded, transient faults only.
+
+    It gives up with ``LedgerUnavailableError``; any other fault goes on as it came.
+    """
+
+    def give_up(state: RetryCallState) -> NoReturn:
+        error = state.outcome.exception() if state.outcome else None
+        why = error.orig if isinstance(error, DBAPIError) else error
+        where = url.render_as_string(hide_password=True)
+        raise LedgerUnavailableError(f"database {where} does not answer: {why}; check database_url") from error
+
     return Retrying(
         retry=retry_if_exception(is_transient),
         stop=stop_after_attempt(10),
         wait=wait_random_exponential(multiplier=0.05, max=3),
-        reraise=True,
+        retry_error_callback=give_up,
     )
 
 
@@ -118,7 +130,7 @@ class Database:
             with self.read() as connection:
                 return function(connection)
 
-        return retrying()(once)
+        return retrying(self.url)(once)
 
     def run_write(self, function: Callable[[Connection], T]) -> T:
         """Call a function that writes what may be written twice, again when a transient fault ended it.
@@ -130,7 +142,7 @@ class Database:
             with self.write() as connection:
                 return function(connection)
 
-        return retrying()(once)
+        return retrying(self.url)(once)
 
     def dispose(self) -> None:
         """Close every pooled connection."""

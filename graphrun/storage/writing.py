@@ -33,7 +33,8 @@ class Writer:
 
         Raises:
             GraphrunError: the write was refused; nothing was written.
-            sqlalchemy.exc.DBAPIError: a fault that lasted; nothing was written, as far as can be read.
+            LedgerUnavailableError: the database did not answer; nothing was written, as far as can be read.
+            sqlalchemy.exc.DBAPIError: a fault that no repetition mends; nothing was written.
         """
 
         def once() -> T:
@@ -48,4 +49,4 @@ class Writer:
                     raise
                 return found
 
-        return retrying()(once)
+        return retrying(self._database.url)(once)

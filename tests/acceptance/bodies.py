@@ -37,6 +37,15 @@ def delayed(value: int, seconds: float) -> int:
 
 
 @task
+def waits_for(path: str, marks: str) -> str:
+    """Say that it runs, then wait until a file is there."""
+    leave_mark(marks, "started")
+    while not pathlib.Path(path).exists():
+        time.sleep(0.01)
+    return "went"
+
+
+@task
 def collect(parts: list[Any]) -> list[Any]:
     return parts
 

@@ -11,6 +11,8 @@ import bodies
 import pytest
 import redis
 from celery import Celery
+from proxy import Proxy
+from sqlalchemy import make_url
 from workers import Worker, wait_until
 
 from graphrun import Client, Graph, Settings
@@ -18,6 +20,8 @@ from graphrun.engine.app import install, make_app
 from graphrun.engine.message import GateMessage
 from graphrun.errors import EngineError, GraphrunError, IdempotencyConflictError, ValidationFailedError
 from graphrun.registry import TaskRegistry, default_registry
+from graphrun.storage.database import Database
+from graphrun.storage.migrate import upgrade
 
 
 def _simple(name: str = "simple") -> Graph:
@@ -355,9 +359,6 @@ def test_rabbitmq_as_broker_with_redis_as_backend(
 
 
 def test_postgresql_as_ledger(make_client, idle: Settings, postgres_url: str, tmp_path: Path) -> None:
-    from graphrun.storage.database import Database
-    from graphrun.storage.migrate import upgrade
-
     settings = Settings.load(**idle.model_dump() | {"database_url": postgres_url})
     database = Database(postgres_url)
     upgrade(database)
@@ -372,6 +373,34 @@ def test_postgresql_as_ledger(make_client, idle: Settings, postgres_url: str, tm
         run = client.submit(graph)
         assert run.wait(timeout=60) == "succeeded"
     assert run.report().verdict == "matches"
+
+
+def test_what_a_node_did_while_the_database_was_away_is_recorded_when_it_is_back(
+    make_client, idle: Settings, postgres_url: str, tmp_path: Path
+) -> None:
+    url = make_url(postgres_url)
+    with Proxy(url.host or "127.0.0.1", url.port or 5432) as proxy:
+        through = url.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
+        settings = Settings.load(**idle.model_dump() | {"database_url": through})
+        database = Database(postgres_url)
+        upgrade(database)
+        database.dispose()
+        client = make_client(settings)
+        marks = tmp_path / "marks"
+        graph = Graph("away")
+        a = graph.add(bodies.waits_for, path=str(tmp_path / "go"), marks=str(marks), key="a")
+        graph.add(bodies.const, value=a, key="b")
+        with Worker(settings, tmp_path, concurrency=2) as worker:
+            run = client.submit(graph)
+            wait_until(marks.exists)
+            proxy.cut()
+            (tmp_path / "go").touch()
+            wait_until(lambda: "asking again" in worker.log.read_text(), seconds=60)
+            proxy.restore()
+            assert run.wait(timeout=60) == "succeeded"
+        assert {node.key: node.attempt for node in run.nodes()} == {"a": 1, "b": 1}
+        assert marks.read_text().split() == ["started"]
+        client.close()
 
 
 # --- scale
