@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import NullPool, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 
+from graphrun.errors import LedgerUnavailableError
 from graphrun.execution.run import planned_node
 from graphrun.model.spec import GraphSpec, NodeSpec
 from graphrun.storage.database import ConcurrentChangeError, Database, is_transient
@@ -238,8 +239,8 @@ def test_retries_are_bounded(database: Database, monkeypatch: pytest.MonkeyPatch
 
     def write(_connection: object) -> None:
         tries.append(1)
-        raise ConcurrentChangeError
+        raise ConcurrentChangeError("a row changed")
 
-    with pytest.raises(ConcurrentChangeError):
+    with pytest.raises(LedgerUnavailableError, match=r"graphrun\.db does not answer: a row changed"):
         database.run_write(write)
     assert len(tries) == 10
