@@ -106,7 +106,7 @@ class AttemptRunner:
             reraise=self._reraise,
         )
         outcome = body.verify(call) if message.kind is AttemptKind.VERIFY else body.execute(call)
-        return until_answered(lambda: self._settle(message, token, claim, outcome, body.missing))
+        return until_answered(lambda: self._settle(message, token, claim, outcome, body))
 
     def _claim(self, message: NodeMessage, token: str, task_id: str) -> Claim:
         """Take the attempt; a row that is not there yet is waited for, then given up and never called done (O25)."""
@@ -148,22 +148,23 @@ class AttemptRunner:
         token: str,
         claim: Claim,
         outcome: Outcome,
-        missing: Mapping[str, str],
+        body: Body,
     ) -> Settlement:
         verifying = message.kind is AttemptKind.VERIFY
         request = None
         if outcome.evolved is not None:
             request = compile_evolution(outcome.evolved, claim, self._registry, self._ledger)
         record = AttemptRecord(
-            summary=_summary(outcome, missing),
+            summary=_summary(outcome, body.missing),
             error_type=outcome.error_type,
             error=outcome.error,
             traceback=outcome.traceback,
             output=outcome.text,
             evolution=request,
-            missing_inputs=dict(missing),
+            missing_inputs=dict(body.missing),
             verify_result=_verdict(outcome) if verifying else None,
             implemented=outcome.implemented,
+            subgraph_hash=body.subgraph_hash,
         )
         fact = Settled(
             node_id=message.node_id,

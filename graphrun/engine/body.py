@@ -5,6 +5,7 @@ It claims and settles nothing, and knows nothing of Celery.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import traceback as tracebacks
 from collections.abc import Callable, Mapping
@@ -22,11 +23,11 @@ from graphrun.engine.message import NodeMessage
 from graphrun.engine.patience import until_answered
 from graphrun.errors import EncodingError
 from graphrun.execution.run import Resolution
-from graphrun.model.spec import command_of
+from graphrun.model.spec import NodeSpec, command_of
 from graphrun.registry import AnyTask, Context, Done, Evolved, Failed, TaskRegistry, normalise_return
 from graphrun.settings import Settings
 from graphrun.storage.ledger import Ledger
-from graphrun.storage.records import Claim, OutputRef
+from graphrun.storage.records import Claim, InputEdge, OutputRef
 
 Invoke = Callable[[AnyTask, Mapping[str, Any]], Any]
 Guard = Callable[[], AbstractContextManager[object]]
@@ -61,6 +62,7 @@ class Body:
 
     Attributes:
         missing: key of each upstream node that gave no value -> why; filled when the inputs are bound.
+        subgraph_hash: of task, parameters, policy and the hashes of the inputs, known from then on (X6).
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Body:
         self._guard = guard
         self._reraise = reraise
         self.missing: dict[str, str] = {}
+        self.subgraph_hash: str | None = None
 
     def execute(self, call: Invoke) -> Outcome:
         """Run the node's own body."""
@@ -144,6 +147,7 @@ class Body:
 
         upstream: dict[tuple[str, str], Upstream] = {}
         inputs = until_answered(lambda: self._ledger.inputs(self._message.run_id, self._message.node_id))
+        self.subgraph_hash = _subgraph_hash(self._claim.spec, inputs)
         for item in inputs:
             edge = item.edge
             name = edge.parameter or ""
@@ -223,3 +227,12 @@ class Body:
         limit = self._settings.error_limit_characters
         clean = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
         return clean if len(clean) <= limit else f"{clean[:limit]}… [{len(clean) - limit} more characters]"
+
+
+def _subgraph_hash(spec: NodeSpec, inputs: tuple[InputEdge, ...]) -> str:
+    """Hash what an attempt is asked to do; a retry is asked the same (X6)."""
+    given = [
+        [item.head_key, item.edge.parameter, item.edge.resolution, item.output.digest if item.output else None]
+        for item in inputs
+    ]
+    return hashlib.sha256(json.dumps([spec.subgraph_hash(), given]).encode()).hexdigest()

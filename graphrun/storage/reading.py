@@ -275,6 +275,7 @@ def _attempt_row(row: RowMapping) -> AttemptRow:
         error_type=row["error_type"],
         error=row["error"],
         traceback=row["traceback"],
+        subgraph_hash=row["subgraph_hash"],
         summary=row["summary"],
         output=output_from(row),
         evolution=None if row["evolution"] is None else request_from_text(row["evolution"]),

@@ -106,7 +106,11 @@ class InputEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """What an attempt leaves beside its status. ``output`` is encoded JSON, or where ``store_output`` put it."""
+    """What an attempt leaves beside its status.
+
+    ``output`` is encoded JSON, or where ``store_output`` put it. ``subgraph_hash`` covers task, parameters, policy and
+    the hashes of the inputs: a retry has the same one (X6).
+    """
 
     summary: str | None = None
     error_type: str | None = None
@@ -117,6 +121,7 @@ class AttemptRecord:
     missing_inputs: Mapping[str, str] = field(default_factory=dict)
     verify_result: str | None = None
     implemented: tuple[str, ...] = ()
+    subgraph_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +291,7 @@ class AttemptRow:
     error_type: str | None
     error: str | None
     traceback: str | None
+    subgraph_hash: str | None
     summary: str | None
     output: OutputRef | None
     evolution: EvolutionRequest | None

@@ -250,6 +250,7 @@ def _attempt_row(ending: _Ending, run: StoredRun, node: StoredNode, status: str)
         "error_type": record.error_type,
         "error": record.error,
         "traceback": record.traceback,
+        "subgraph_hash": record.subgraph_hash,
         "summary": record.summary,
         "evolution": None if record.evolution is None else request_to_text(record.evolution),
         **output_values(ending.output),

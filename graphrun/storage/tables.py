@@ -253,6 +253,7 @@ attempts = Table(
     Column("error_type", Prose),
     Column("error", Prose),
     Column("traceback", Prose),
+    Column("subgraph_hash", String(64)),  # of what was asked, inputs included: equal in a retry (X6)
     Column("summary", Prose),
     Column("evolution", Text),
     *_output(),

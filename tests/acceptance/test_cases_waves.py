@@ -67,6 +67,8 @@ def test_o8_only_the_failed_node_is_retried_and_the_join_runs_once(
     assert marks.read_text().split() == ["b", "join"]
     first, second = run.attempts("a")
     assert (first.status, second.status) == ("failed", "done")
+    assert first.subgraph_hash is not None
+    assert first.subgraph_hash == second.subgraph_hash  # the identical subgraph (X6, D11)
     assert "the first try fails" in (first.error or "")
 
 

@@ -249,6 +249,7 @@ def _create_attempts() -> None:
         sa.Column("error_type", sa.Text(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("traceback", sa.Text(), nullable=True),
+        sa.Column("subgraph_hash", sa.String(length=64), nullable=True),
         sa.Column("summary", sa.Text(), nullable=True),
         sa.Column("evolution", sa.Text(), nullable=True),
         sa.Column("output_digest", sa.String(length=64), nullable=True),
