@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from graphrun.errors import RegistryError
 from graphrun.registry.binding import close_to
@@ -33,6 +33,10 @@ class TaskRegistry:
         self._tasks: dict[str, AnyTask] = {}
         self._conditions: dict[str, Condition] = {}
         self._external: set[str] = set()
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
+        """Return the registry itself: the tasks of a process are not copied with a graph that names them."""
+        return self
 
     def register(self, task: AnyTask) -> None:
         """Add a task; the same function defined again, as by a reload, replaces itself.

@@ -1,0 +1,69 @@
+"""X2: waves by longest path, resource conflicts split, near linear and without recursion."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrun.plan.waves import assign_waves, wave_sets
+
+
+def _naive(count: int, edges: list[tuple[int, int]], resources: list[list[str]], floors: list[int]) -> list[int]:
+    """Fill waves one by one, in insertion order, looking at every node each time."""
+    waves = [0] * count
+    wave = 0
+    while not all(waves):
+        wave += 1
+        taken: set[str] = set()
+        for node in range(count):
+            ready = all(0 < waves[head] < wave for head, tail in edges if tail == node)
+            if not waves[node] and ready and floors[node] <= wave and not taken & set(resources[node]):
+                waves[node] = wave
+                taken |= set(resources[node])
+    return waves
+
+
+@st.composite
+def _graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[list[str]], list[int]]:
+    count = draw(st.integers(0, 9))
+    order = draw(st.permutations(range(count)))
+    pairs = [(order[a], order[b]) for a in range(count) for b in range(a + 1, count)]
+    edges = draw(st.lists(st.sampled_from(pairs), max_size=14)) if pairs else []
+    resources = [draw(st.lists(st.sampled_from("abcd"), unique=True, max_size=3)) for _ in range(count)]
+    floors = [draw(st.integers(1, 3)) for _ in range(count)]
+    return count, edges, resources, floors
+
+
+@settings(max_examples=300, deadline=None)
+@given(_graphs())
+def test_x2_waves_are_those_of_a_naive_filling(graph: tuple[int, list[tuple[int, int]], list[list[str]], list[int]]):
+    count, edges, resources, floors = graph
+    assert assign_waves(count, edges, resources, floors=floors) == _naive(count, edges, resources, floors)
+
+
+def test_x2_a_diamond_has_three_waves():
+    assert assign_waves(4, [(0, 1), (0, 2), (1, 3), (2, 3)]) == [1, 2, 2, 3]
+
+
+def test_d5_nodes_of_one_resource_never_share_a_wave_and_the_later_one_moves():
+    assert assign_waves(4, [(1, 3)], [["disk"], ["disk"], [], []]) == [1, 2, 1, 3]
+
+
+def test_x2_twenty_thousand_nodes_of_one_resource_are_planned():
+    assert assign_waves(20_000, [], [["disk"]] * 20_000) == list(range(1, 20_001))
+
+
+def test_o27_a_chain_of_ten_thousand_and_a_ladder_of_forty_layers_are_planned():
+    assert assign_waves(10_000, [(n, n + 1) for n in range(9_999)])[-1] == 10_000
+    ladder = [(2 * layer + a, 2 * layer + 2 + b) for layer in range(40) for a in (0, 1) for b in (0, 1)]
+    assert max(assign_waves(82, ladder)) == 41
+
+
+def test_a_cycle_cannot_be_planned():
+    with pytest.raises(ValueError, match="cycle"):
+        assign_waves(2, [(0, 1), (1, 0)])
+
+
+def test_wave_sets_keep_insertion_order():
+    assert wave_sets([2, 1, 2, 1]) == [[1, 3], [0, 2]]
