@@ -17,7 +17,7 @@ from celery.exceptions import Ignore, Reject
 
 from graphrun.engine.attempt import ClaimLostError
 from graphrun.engine.message import GATE_TASK, GateMessage, NodeMessage
-from graphrun.errors import LedgerUnavailableError
+from graphrun.errors import EngineError, LedgerUnavailableError
 
 if TYPE_CHECKING:
     from graphrun.engine.app import Engine
@@ -90,9 +90,16 @@ class GateTask(Task):
 
 
 def register(app: Celery, name: str, base: type[NodeTask] = NodeTask, **attributes: Any) -> None:
-    """Register a node task under a function's name, unless the app has one of that name."""
-    if name in app.tasks and isinstance(app.tasks[name], NodeTask):
+    """Register a node task under a function's name, unless the app has it already.
+
+    Raises:
+        EngineError: the app has a plain Celery task of that name, which would be lost.
+    """
+    known = app.tasks.get(name)
+    if isinstance(known, NodeTask):
         return
+    if known is not None:
+        raise EngineError(f"the Celery app has a task {name!r} of its own: give the @task function another name=")
     app.register_task(type("NodeTask", (base,), {"name": name, "__module__": __name__, **attributes})())
 
 

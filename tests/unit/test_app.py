@@ -8,6 +8,7 @@ from celery import Celery
 from graphrun import Settings, TaskRegistry, task
 from graphrun.engine.app import install, make_app
 from graphrun.engine.node_task import GateTask, NodeTask
+from graphrun.errors import EngineError
 
 SETTINGS = Settings(broker_url="redis://127.0.0.1:1/0", result_url="redis://127.0.0.1:1/0", database_url="sqlite://")
 
@@ -65,3 +66,16 @@ def test_install_sets_options_on_its_own_tasks_and_changes_no_setting_of_the_app
 def test_installing_twice_gives_the_same_engine() -> None:
     app = Celery("twice", broker="memory://", set_as_current=False)
     assert install(app, SETTINGS, TaskRegistry()) is install(app)
+
+
+def test_a_function_and_a_plain_celery_task_of_one_name_are_refused() -> None:
+    app = Celery("clash", broker="memory://", set_as_current=False)
+    registry = TaskRegistry()
+
+    def work() -> None:
+        """Do nothing; only the name matters."""
+
+    app.task(name="clash.work", shared=False)(work)
+    task(name="clash.work", registry=registry)(work)
+    with pytest.raises(EngineError, match=r"'clash\.work' of its own"):
+        install(app, SETTINGS, registry)
