@@ -7,6 +7,7 @@ message. It decides nothing and reads no SQL.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -104,8 +105,12 @@ class CeleryDispatcher:
         """Translate 0 to 9, 9 first, into what the transport counts: Redis serves 0 first (H14)."""
         if priority is None:
             return {}
-        redis = self._app.connection_for_write().transport.driver_type == "redis"
-        return {"priority": _TOP_PRIORITY - priority if redis else priority}
+        return {"priority": _TOP_PRIORITY - priority if self._is_redis else priority}
+
+    @cached_property
+    def _is_redis(self) -> bool:
+        with self._app.connection_for_write() as connection:  # an object of its own, which connects to nothing
+            return bool(connection.transport.driver_type == "redis")
 
 
 def _short(key: str) -> str:
