@@ -54,7 +54,7 @@ class Plan:
         lines += [f"warning: {issue}" for issue in self.report.warnings]
         lines += [f"unbounded: {key}" for key in self.bound.unbounded]
         if self.bound.seconds is not None:
-            lines.append(f"ends within {_hours(self.bound.seconds)} once workers serve its queues")
+            lines.append(f"ends within {_hours(self.bound.seconds)}, given a free slot for each node of a wave")
         return "\n".join(lines)
 
 
@@ -68,7 +68,9 @@ def make_plan(spec: GraphSpec, registry: TaskRegistry, settings: Settings) -> Pl
     return Plan(
         compiled=compiled,
         delegated=delegate(spec, compiled.waves),
-        bound=bound(spec, compiled.waves, lease_seconds=settings.sweep_grace_seconds + settings.sweep_interval_seconds),
+        bound=bound(
+            spec, compiled.waves, notice_seconds=settings.sweep_grace_seconds + settings.sweep_interval_seconds
+        ),
     )
 
 

@@ -102,24 +102,25 @@ def delegate(spec: GraphSpec, waves: Sequence[int], pre_done: Collection[str] = 
     return DelegatedGraph(spec=spec, waves=tuple(waves), pre_done=frozenset(pre_done))
 
 
-def bound(spec: GraphSpec, waves: Sequence[int], *, lease_seconds: float) -> Bound:
+def bound(spec: GraphSpec, waves: Sequence[int], *, notice_seconds: float) -> Bound:
     """Return the time within which a run ends, counted from when its nodes find free slots.
 
     A wave lasts as long as its slowest node at its worst: every attempt that its policy allows, again after every
-    evolution, each delivery of it up to the time limit and two leases to notice that it was lost, and every backoff.
+    evolution, each delivery up to the time limit and twice the time to notice that it was lost, and every backoff.
+    A whole worker that goes away is not counted: its nodes come back when the broker delivers them again.
     """
     unbounded = tuple(node.key for node in spec.nodes if node.policy.timeout_seconds is None)
     if unbounded:
         return Bound(seconds=None, unbounded=unbounded)
     worst: dict[int, float] = {}
     for node, wave in zip(spec.nodes, waves, strict=True):
-        worst[wave] = max(worst.get(wave, 0.0), _worst_seconds(node, lease_seconds))
+        worst[wave] = max(worst.get(wave, 0.0), _worst_seconds(node, notice_seconds))
     return Bound(seconds=sum(worst.values()))
 
 
-def _worst_seconds(node: NodeSpec, lease_seconds: float) -> float:
+def _worst_seconds(node: NodeSpec, notice_seconds: float) -> float:
     policy = node.policy
-    once = (policy.timeout_seconds or 0.0) + 2 * lease_seconds
+    once = (policy.timeout_seconds or 0.0) + 2 * notice_seconds
     kinds = 2 if node.verify is not None else 1
     attempts = policy.max_attempts * (policy.max_evolutions + 1)
     pause = 0.0 if policy.backoff is None else policy.backoff.seconds(policy.max_attempts, 1.0)

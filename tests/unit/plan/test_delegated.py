@@ -74,7 +74,7 @@ def test_promise_1_the_bound_is_the_sum_of_the_slowest_nodes_at_their_worst():
             NodeSpec(key="c", task="t", policy=fast),
         ),
     )
-    assert bound(spec, [1, 1, 2], lease_seconds=1).seconds == 2 * 3 * (10 + 2) + 2 * 1 * (1 + 2)
+    assert bound(spec, [1, 1, 2], notice_seconds=1).seconds == 2 * 3 * (10 + 2) + 2 * 1 * (1 + 2)
 
 
 def test_a_backoff_and_a_verification_count():
@@ -86,9 +86,9 @@ def test_a_backoff_and_a_verification_count():
         backoff=Backoff(initial_seconds=5, factor=1, jitter=0),
     )
     spec = GraphSpec(name="g", nodes=(NodeSpec(key="a", task="t", policy=policy, verify="v"),))
-    assert bound(spec, [1], lease_seconds=0).seconds == 2 * 1 + 5
+    assert bound(spec, [1], notice_seconds=0).seconds == 2 * 1 + 5
 
 
 def test_x15_a_node_without_a_time_limit_makes_the_run_unbounded_and_is_named():
     spec = GraphSpec(name="g", nodes=(NodeSpec(key="a", task="t", policy=Policy(timeout_seconds=None)),))
-    assert (bound(spec, [1], lease_seconds=0).seconds, bound(spec, [1], lease_seconds=0).unbounded) == (None, ("a",))
+    assert (bound(spec, [1], notice_seconds=0).seconds, bound(spec, [1], notice_seconds=0).unbounded) == (None, ("a",))
