@@ -73,6 +73,7 @@ class Settings(BaseSettings):
     hard_limit_grace_seconds: _Seconds = Field(
         5.0, description="from a node's soft time limit, which it can catch, to the hard one"
     )
+    serve_gates: bool = Field(True, description="whether this worker serves the gates, whatever its -Q")
     allow_commands: bool = Field(False, description="whether this worker runs the verify commands of graphs")
     worker_concurrency: int = Field(2, ge=1, description="processes of one worker")
     result_chord_expires_seconds: int = Field(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -168,6 +169,7 @@ def install(app: Celery, settings: Settings | None = None, registry: TaskRegistr
             raise SystemExit(f"graphrun: {error}") from error
 
     signals.worker_init.connect(prepare_worker, weak=False)
+    signals.celeryd_after_setup.connect(partial(_serve_queues, engine), weak=False)
     signals.worker_ready.connect(_tell_ready, weak=False)
     return engine
 
@@ -198,6 +200,18 @@ def make_app(settings: Settings | None = None, registry: TaskRegistry | None = N
     )
     install(app, chosen, registry)
     return app
+
+
+def _serve_queues(engine: Engine, instance: Any = None, **_kwargs: Any) -> None:
+    """Let a worker serve the gates whatever its ``-Q``, and the nodes' default queue when it has no ``-Q`` (§3.9).
+
+    A run whose gates nobody serves stands still, so a worker has to be told not to (``serve_gates``).
+    """
+    queues = instance.app.amqp.queues
+    if queues._consume_from is None:  # noqa: SLF001 - Celery says nowhere else whether -Q was given
+        queues.select_add(engine.settings.queue)
+    if engine.settings.serve_gates:
+        queues.select_add(engine.settings.control_queue)
 
 
 def _tell_ready(**_kwargs: Any) -> None:

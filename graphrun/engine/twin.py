@@ -58,7 +58,7 @@ def twin_name(name: str) -> str:
 def twin_of(original: CeleryTask) -> AnyTask:
     """Return the registry's view of a plain task: its name, its signature, its queue and its time limits."""
     function = original.run
-    options = TaskOptions(queue=getattr(original, "queue", None), **_limits(original))
+    options = TaskOptions(queue=_queue(original), **_limits(original))
     try:
         return Task(function, name=twin_name(original.name), options=options)
     except RegistryError as error:
@@ -102,6 +102,15 @@ def _no_replace(original: CeleryTask) -> Iterator[None]:
         yield
     finally:
         original.__dict__.pop("replace", None)
+
+
+def _queue(original: CeleryTask) -> str | None:
+    """Return the queue that the task's own name is routed to; None where that is the app's default queue."""
+    if getattr(original, "queue", None):
+        return str(original.queue)
+    queue = original.app.amqp.router.route({}, original.name).get("queue")
+    name = getattr(queue, "name", queue)
+    return None if name in (None, original.app.conf.task_default_queue) else str(name)
 
 
 def _limits(original: CeleryTask) -> dict[str, Any]:

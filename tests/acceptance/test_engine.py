@@ -294,7 +294,12 @@ def test_plain_celery_tasks_run_as_nodes_on_the_workers_of_their_own_app(
     monkeypatch.setenv("GRAPHRUN_RESULT_URL", idle.broker_url)
     import theirs
 
-    with Client(app=theirs.app) as client, Worker(idle, tmp_path, concurrency=2, app="theirs"):
+    with (
+        Client(app=theirs.app) as client,
+        Worker(
+            idle, tmp_path, concurrency=2, app="theirs", queues=f"{idle.queue},{idle.queue}-own,{idle.queue}-images"
+        ),
+    ):
         graph = Graph("theirs", registry=client.registry)
         small = graph.add(theirs.resize, path="a.png", width=3, key="small")
         graph.add(theirs.resize, path=small, key="again")
@@ -311,6 +316,7 @@ def test_plain_celery_tasks_run_as_nodes_on_the_workers_of_their_own_app(
         "replace": ("failed", 2),
     }
     assert run.output("again") == "a.png@3@10"
+    assert client.registry.get("graphrun:theirs.resize").defaults.queue == f"{idle.queue}-images"
     assert "raised Retry" in (run.attempts("retry")[0].error or "")
     assert "replace() is refused" in (run.attempts("replace")[0].error or "")
 

@@ -65,7 +65,7 @@ def test_the_existing_app_runs_its_graph_on_its_own_worker(cli):
             "GRAPHRUN_RESULT_URL": server.result_url,
             "GRAPHRUN_DATABASE_URL": database,
         }
-        celery = [sys.executable, "-m", "celery", "-A", "shop", "worker", "-Q", "celery,graphrun,graphrun.control"]
+        celery = [sys.executable, "-m", "celery", "-A", "shop", "worker"]
         worker = subprocess.Popen(
             [*celery, "--concurrency", "2", "--loglevel", "INFO"],
             cwd=home,

@@ -10,7 +10,11 @@ from celery import Celery
 import graphrun
 
 app = Celery("theirs", broker=os.environ["GRAPHRUN_BROKER_URL"], backend=os.environ["GRAPHRUN_RESULT_URL"])
-app.conf.update(task_default_queue=os.environ["GRAPHRUN_QUEUE"])
+app.conf.update(
+    task_default_queue=os.environ["GRAPHRUN_QUEUE"] + "-own",
+    task_routes={"theirs.resize": {"queue": os.environ["GRAPHRUN_QUEUE"] + "-images"}},
+    task_create_missing_queues=True,
+)
 
 
 @app.task

@@ -27,7 +27,9 @@ class Worker:
         concurrency: int,
         tasks: str = "bodies",
         app: str = "graphrun.engine.worker",
+        queues: str | None = None,
     ) -> None:
+        self._queues = f"{settings.queue},{settings.control_queue}" if queues is None else queues
         self._app = app
         self._settings = settings
         self._directory = directory
@@ -53,8 +55,8 @@ class Worker:
     def start(self) -> None:
         ready = self._directory / "ready"
         ready.unlink(missing_ok=True)
-        queues = f"{self._settings.queue},{self._settings.control_queue}"
-        command = [sys.executable, "-m", "celery", "-A", self._app, "worker", "-Q", queues]
+        queues = ["-Q", self._queues] if self._queues else []
+        command = [sys.executable, "-m", "celery", "-A", self._app, "worker", *queues]
         command += [
             "--concurrency",
             str(self._concurrency),
