@@ -16,14 +16,15 @@ from graphrun.model.edge import Edge
 from graphrun.model.freezing import freeze
 from graphrun.model.graph import Graph as ModelGraph
 from graphrun.model.node import Node
+from graphrun.model.parameters import path_step
 from graphrun.model.spec import (
     FailurePolicy,
     GraphSpec,
     Join,
     NodeSpec,
     Policy,
-    RunPolicy,
     key_fault,
+    node_from_document,
     policy_from,
 )
 from graphrun.registry import AnyTask, Task, TaskRegistry, default_registry
@@ -49,15 +50,14 @@ class NodeHandle:
     path: str = ""
 
     def __getitem__(self, part: str | int) -> NodeHandle:
-        """Return a handle on a part of the output."""
-        if isinstance(part, int):
-            step = f"[{part}]"
-        elif part.isidentifier():
-            step = f".{part}" if self.path else part
-        else:
-            escaped = part.replace("\\", "\\\\").replace('"', '\\"')
-            step = f'["{escaped}"]'
-        return replace(self, path=self.path + step)
+        """Return a handle on a part of the output.
+
+        Raises:
+            TypeError: the part is neither a key nor an index.
+        """
+        if isinstance(part, bool) or not isinstance(part, str | int):
+            raise TypeError(f"a part of the output of node {self.key!r} is named by a text or an int, not {part!r}")
+        return replace(self, path=self.path + path_step(part, first=not self.path))
 
     def __iter__(self) -> Any:
         """Refuse: how many parts there are is known when the node has run.
@@ -159,33 +159,41 @@ class Graph(ModelGraph):
 
         Raises:
             RegistryError: the task is unknown, or parameters do not fit its signature; every fault is named.
-            RelationError: the key is taken, or a handle belongs to another graph.
+            FormatError: the policy or another option has a value that it cannot have; every fault is named.
+            RelationError: the key is taken, or a handle belongs to another graph or its node is gone.
+            GraphError: the key cannot be one, or ``after`` holds no handles.
         """
         known = self._task(task)
+        twice = [name for name in params or {} if name in arguments]
+        if twice:
+            raise RegistryError(f"task {known.name}: given twice, in params and by name: {', '.join(twice)}")
         stored, heads = self._bound(known, {**(params or {}), **arguments})
         before = [after] if isinstance(after, NodeHandle) else list(after)
         for handle in [*before, *(handle for _name, handle in heads)]:
             self._require_own(handle)
         defaults = known.defaults
+        key = key if key is not None else self._derived_key(known.name)
+        if fault := key_fault(key):
+            raise GraphError(fault)
         spec = NodeSpec(
-            key=key if key is not None else self._derived_key(known.name),
+            key=key,
             task=known.name,
             params=stored,
             policy=_policy(known, policy),
             join=join,
-            resources=tuple(defaults.resources if resources is None else resources),
+            resources=_texts("resources", defaults.resources if resources is None else resources),
             owner=owner or defaults.owner,
             output=output,
             done_when=_name(done_when) or _name(defaults.done_when),
             verify=_name(verify) or _name(defaults.verify),
             why=why,
             scope=scope,
-            subgraph=tuple(subgraph),
+            subgraph=_texts("subgraph", subgraph),
         )
-        if fault := key_fault(spec.key):
-            raise GraphError(fault)
         options = {k: v for k, v in spec.to_document().items() if k not in ("key", "task", "params")}
-        node = Node(key=spec.key, task=spec.task, params=stored, options=options)
+        if options:
+            node_from_document({"key": key, "task": known.name, **options}, source=f"node {key!r}")
+        node = Node(key=key, task=known.name, params=stored, options=options)
         self.add_node(node)
         for name, head in dict.fromkeys((name, handle.key) for name, handle in heads):
             self.add_edge(Edge(self[head], node, parameter=name))
@@ -232,8 +240,12 @@ class Graph(ModelGraph):
                 edge.update_property("enabled", enabled)
 
     def freeze(self) -> GraphSpec:
-        """Return the immutable spec of this graph, the one that is planned and run (G32)."""
-        return freeze(self, RunPolicy(failure_policy=self.failure_policy))
+        """Return the immutable spec of this graph, the one that is planned and run (G32).
+
+        Raises:
+            FormatError: the failure policy is none.
+        """
+        return freeze(self).with_settings(failure_policy=self.failure_policy)
 
     def plan(self) -> Plan:
         """Return how this graph would run: waves, validation report, delegated graph.
@@ -266,8 +278,7 @@ class Graph(ModelGraph):
 
     def _task(self, task: Any) -> AnyTask:
         if isinstance(task, Task):
-            if task.name not in self.registry:
-                self.registry.register(task)
+            self.registry.register(task)  # it refuses another function of the same name
             return task
         if isinstance(task, str):
             return self._named(task)
@@ -295,9 +306,13 @@ class Graph(ModelGraph):
         stored = {name: _stored(value, name, heads) for name, value in bound.items()}
         return stored, heads
 
-    def _require_own(self, handle: NodeHandle) -> None:
+    def _require_own(self, handle: object) -> None:
+        if not isinstance(handle, NodeHandle):
+            raise GraphError(f"{handle!r} is no node of this graph: give what add() returned")
         if handle.graph is not self:
             raise RelationError(f"node {handle.key!r} belongs to another graph ({handle.graph.name!r})")
+        if not self._has_key(handle.key):
+            raise RelationError(f"node {handle.key!r} is not in {self!r} any more")
 
     def _derived_key(self, name: str) -> str:
         stem = name.rpartition(".")[2].rpartition(":")[2]
@@ -322,6 +337,15 @@ def _stored(value: Any, name: str, heads: list[tuple[str, NodeHandle]]) -> Any:
         heads.append((name, value))
         return value.reference()
     if isinstance(value, dict):
+        if "$literal" in value:
+            inside: list[tuple[str, NodeHandle]] = []
+            _stored(value["$literal"], name, inside)
+            if inside:
+                key = inside[0][1].key
+                raise RegistryError(
+                    f"parameter {name!r}: node {key!r} stands in a dict with a key that begins with '$', where nothing "
+                    "is replaced by an output; give it another key"
+                )
         return {key: _stored(item, name, heads) for key, item in value.items()}
     if isinstance(value, list):
         return [_stored(item, name, heads) for item in value]
@@ -333,6 +357,12 @@ def _policy(task: AnyTask, given: Policy | Mapping[str, Any] | None) -> Policy:
         return given
     default = task.defaults.policy()
     return default if not given else policy_from(default, given)
+
+
+def _texts(what: str, given: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise GraphError(f"{what} is a list of texts, not the text {given!r}")
+    return tuple(given)
 
 
 def _name(task: Any) -> str | None:

@@ -5,18 +5,17 @@ It works on the stored plain form; the task's signature decodes it afterwards. N
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphrun.codec import from_plain
 from graphrun.errors import GraphrunError
 from graphrun.execution.run import Resolution
+from graphrun.model.parameters import is_tagged, path_steps
 from graphrun.registry import AnyTask
 
-_STEP = re.compile(r"""\.?(?P<name>[^\W\d]\w*)|\[(?P<index>-?\d+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]""")
 _ABSENT = object()
+_NO_EDGE = "no edge"  # it is disabled, or an evolution took it out
 
 
 class InputError(GraphrunError):
@@ -52,57 +51,73 @@ def bind_inputs(params: Mapping[str, Any], upstream: Mapping[tuple[str, str], Up
         task: whose signature says what may be absent.
 
     Raises:
-        InputError: a path is not in the output it points into.
+        InputError: a path is not in the output it points into, or a parameter that needs a value has none.
     """
     bound = Bound()
+    by_head: dict[str, Upstream] = {}
+    for (head, _parameter), item in upstream.items():
+        if item.resolution is Resolution.DELIVERED:
+            by_head.setdefault(head, item)
     # An edge that an evolution adds onto another node gives its head's whole output; that node's spec is not rewritten.
     added = {name: {"$node": head} for head, name in upstream if name and name not in params}
     for name, value in {**params, **added}.items():
-        resolved = _resolve(value, name, upstream, bound.missing)
+        resolve = _Resolver(name, upstream, by_head, bound.missing)
+        resolved = resolve(value)
         if resolved is not _ABSENT:
             bound.values[name] = resolved
             continue
         parameter = task.parameters.get(name)
-        if parameter is not None and not parameter.has_default:
-            bound.values[name] = None
+        if parameter is None or parameter.has_default:
+            continue
+        if not parameter.allows_none:
+            raise InputError(f"parameter {name!r} has no value: {_listed(resolve.absent)}")
+        bound.values[name] = None
     for (head, _parameter), item in upstream.items():
         if item.resolution is not Resolution.DELIVERED:
             bound.missing.setdefault(head, item.cause or item.resolution.value)
     return bound
 
 
-def _resolve(value: Any, parameter: str, upstream: Mapping[tuple[str, str], Upstream], missing: dict[str, str]) -> Any:
-    if isinstance(value, Mapping):
-        if "$node" in value:
-            return _referred(value, parameter, upstream, missing)
-        if any(isinstance(key, str) and key.startswith("$") for key in value) and "$literal" not in value:
-            return value
-        if "$literal" in value:
-            return value
-        items = {key: _resolve(item, parameter, upstream, missing) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item is not _ABSENT}
-    if isinstance(value, (list, tuple)):
-        elements = [_resolve(item, parameter, upstream, missing) for item in value]
-        return [item for item in elements if item is not _ABSENT]
-    return value
+class _Resolver:
+    """Puts outputs where references stand in one parameter; ``absent`` keeps the heads that gave none, and why."""
 
+    def __init__(
+        self,
+        parameter: str,
+        upstream: Mapping[tuple[str, str], Upstream],
+        by_head: Mapping[str, Upstream],
+        missing: dict[str, str],
+    ) -> None:
+        self._parameter = parameter
+        self._upstream = upstream
+        self._by_head = by_head
+        self._missing = missing
+        self.absent: dict[str, str] = {}
 
-def _referred(
-    reference: Mapping[str, Any],
-    parameter: str,
-    upstream: Mapping[tuple[str, str], Upstream],
-    missing: dict[str, str],
-) -> Any:
-    head = reference["$node"]
-    item = upstream.get((head, parameter))
-    if item is None:
-        raise InputError(f"parameter {parameter!r} reads node {head!r}, which has no edge to this node")
-    if item.resolution is not Resolution.DELIVERED:
-        missing[head] = item.cause or item.resolution.value
-        return _ABSENT
-    plain = item.load()
-    path = reference.get("path")
-    return plain if not path else part_of(plain, path, head)
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            if "$node" in value:
+                return self._referred(value)
+            if is_tagged(value):
+                return value
+            items = {key: self(item) for key, item in value.items()}
+            return {key: item for key, item in items.items() if item is not _ABSENT}
+        if isinstance(value, (list, tuple)):
+            elements = [self(item) for item in value]
+            return [item for item in elements if item is not _ABSENT]
+        return value
+
+    def _referred(self, reference: Mapping[str, Any]) -> Any:
+        head = reference["$node"]
+        # An evolution may set a parameter from a head whose edge gives another one.
+        item = self._upstream.get((head, self._parameter)) or self._by_head.get(head)
+        if item is None or item.resolution is not Resolution.DELIVERED:
+            cause = _NO_EDGE if item is None else item.cause or item.resolution.value
+            self._missing[head] = self.absent[head] = cause
+            return _ABSENT
+        plain = item.load()
+        path = reference.get("path")
+        return plain if not path else part_of(plain, path, head)
 
 
 def part_of(plain: Any, path: str, head: str) -> Any:
@@ -111,24 +126,34 @@ def part_of(plain: Any, path: str, head: str) -> Any:
     Raises:
         InputError: the path cannot be read, or is not in the output.
     """
-    position = 0
+    try:
+        steps = path_steps(path)
+    except ValueError as error:
+        raise InputError(f"into node {head!r}: {error}") from None
     current = plain
-    while position < len(path):
-        step = _STEP.match(path, position)
-        if step is None or step.end() == position:
-            raise InputError(f"path {path!r} into node {head!r} cannot be read at column {position + 1}")
-        key: Any = step["name"]
-        if key is None:
-            key = int(step["index"]) if step["index"] is not None else from_plain(_unquoted(step["quoted"]))
-        if isinstance(current, Mapping) and set(current) == {"$literal"}:
-            current = current["$literal"]
+    for step, end in steps:
+        current = _content(current)
+        # The keys of a stored dict are text, also where the annotation says int.
+        key = str(step) if isinstance(current, Mapping) and isinstance(step, int) else step
+        if isinstance(current, Mapping) and is_tagged(current):
+            raise InputError(f"the output of node {head!r} has no {path[:end]!r}: it is a single value there")
         try:
             current = current[key]
         except (KeyError, IndexError, TypeError):
-            raise InputError(f"the output of node {head!r} has no {path[: step.end()]!r}") from None
-        position = step.end()
+            raise InputError(f"the output of node {head!r} has no {path[:end]!r}") from None
     return current
 
 
-def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1])
+def _content(plain: Any) -> Any:
+    """Look through what the codec puts around a dict with ``$`` keys and around a member of a union."""
+    while isinstance(plain, Mapping):
+        if set(plain) == {"$literal"}:
+            return plain["$literal"]
+        if set(plain) != {"$variant", "value"}:
+            break
+        plain = plain["value"]
+    return plain
+
+
+def _listed(absent: Mapping[str, str]) -> str:
+    return ", ".join(f"{head} ({cause})" for head, cause in absent.items())

@@ -7,12 +7,13 @@ worker for the parts that an evolution adds. It sends and stores nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphrun.codec import from_plain
 from graphrun.errors import EncodingError, RegistryError
 from graphrun.execution.run import EdgeRun, NewEdge, NodeRun, planned_node
+from graphrun.model.parameters import is_reference, is_tagged
 from graphrun.model.spec import EdgeSpec, FailurePolicy, GraphSpec, NodeSpec, command_of, references
 from graphrun.model.validation import Issue, Report, validate
 from graphrun.plan.waves import assign_waves
@@ -37,7 +38,8 @@ class Compiled:
 
 def check(spec: GraphSpec, registry: TaskRegistry) -> Report:
     """Return every fault of a graph at once: shape, cycle, unknown tasks, parameters, conditions (X1)."""
-    return validate(spec, lambda node: node_issues(node, registry))
+    report = validate(spec, lambda node: node_issues(node, registry))
+    return replace(report, issues=(*report.issues, *_disabled_issues(spec, registry)))
 
 
 def compile_graph(spec: GraphSpec, registry: TaskRegistry) -> Compiled:
@@ -102,7 +104,7 @@ def decoded(value: Any) -> Any:
     if is_reference(value):
         return value
     if isinstance(value, Mapping):
-        if any(isinstance(key, str) and key.startswith("$") for key in value):
+        if is_tagged(value):
             return from_plain(value)
         return {key: decoded(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -110,9 +112,18 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def is_reference(value: object) -> bool:
-    """Say whether a parameter value stands for another node's output."""
-    return isinstance(value, Mapping) and "$node" in value
+def _disabled_issues(spec: GraphSpec, registry: TaskRegistry) -> Iterable[Issue]:
+    """Name parameters that a disabled edge alone would give, and that cannot do without."""
+    given = {(edge.head, edge.tail, edge.parameter) for edge in spec.edges if edge.enabled}
+    lost = [edge for edge in spec.edges if edge.parameter is not None and not edge.enabled]
+    needs = _Needs(spec.nodes if lost else (), registry, spec.settings.failure_policy)
+    for edge in lost:
+        tail_is_known = edge.tail in spec.position and not registry.is_external(spec.node(edge.tail).task)
+        if tail_is_known and (edge.head, edge.tail, edge.parameter) not in given and not needs.of(edge)[1]:
+            message = (
+                f"the edge from {edge.head!r} is disabled, and the parameter has neither a default nor allows None"
+            )
+            yield Issue("error", "bad_params", message, node=edge.tail, path=f"params.{edge.parameter}")
 
 
 def new_edges(
@@ -122,10 +133,10 @@ def new_edges(
     registry: TaskRegistry,
     policy: FailurePolicy,
 ) -> tuple[NewEdge, ...]:
-    """Compile the edges that an evolution adds, implied and declared ones."""
-    needs = _Needs(dict(specs) | {node.key: node for node in nodes}, registry, policy)
+    """Compile the edges that an evolution adds, implied and declared ones, without disabled ones."""
+    needs = _Needs([*specs.values(), *nodes], registry, policy)
     compiled: list[NewEdge] = []
-    for edge in _unique(edges):
+    for edge in _unique(edge for edge in edges if edge.enabled):
         required, droppable = needs.of(edge)
         compiled.append(
             NewEdge(
@@ -149,7 +160,7 @@ def _unique(edges: Iterable[EdgeSpec]) -> Iterable[EdgeSpec]:
 
 
 def _rows(spec: GraphSpec, edges: Iterable[EdgeSpec], registry: TaskRegistry) -> Iterable[EdgeRun]:
-    needs = _Needs({node.key: node for node in spec.nodes}, registry, spec.settings.failure_policy)
+    needs = _Needs(spec.nodes, registry, spec.settings.failure_policy)
     for number, edge in enumerate(edges):
         required, droppable = needs.of(edge)
         yield EdgeRun(
@@ -166,8 +177,8 @@ def _rows(spec: GraphSpec, edges: Iterable[EdgeSpec], registry: TaskRegistry) ->
 class _Needs:
     """What each edge means to its tail: whether a failed head blocks it, and whether it can do without a value."""
 
-    def __init__(self, nodes: Mapping[str, NodeSpec], registry: TaskRegistry, policy: FailurePolicy) -> None:
-        self._nodes = nodes
+    def __init__(self, nodes: Iterable[NodeSpec], registry: TaskRegistry, policy: FailurePolicy) -> None:
+        self._nodes = {node.key: node for node in nodes}
         self._registry = registry
         self._policy = policy
         self._nested: dict[str, dict[tuple[str, str], bool]] = {}

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from graphrun.codec import from_plain
-from graphrun.engine.compiling import is_reference, new_edges, node_issues
+from graphrun.engine.compiling import new_edges, node_issues
 from graphrun.errors import FormatError, GraphrunError, LedgerUnavailableError
 from graphrun.execution.inputs import evaluate_condition, run_scope
 from graphrun.execution.run import EvolutionRequest, NewEdge, NewNode
 from graphrun.execution.state import NodeState
+from graphrun.model.parameters import copied, is_reference
 from graphrun.model.spec import EdgeSpec, GraphSpec, NodeSpec, references
 from graphrun.registry import Evolved, TaskRegistry
 from graphrun.storage.ledger import Ledger
@@ -90,7 +91,9 @@ def _rewritten(evolved: Evolved, spec: NodeSpec, registry: TaskRegistry) -> Node
     """Rewrite the node: the new scope and parameters replace the old ones, every other field is kept (D13)."""
     params = dict(spec.params)
     if evolved.params:
-        given = _literal_params(evolved.params, spec, registry)
+        given, faults = copied(_literal_params(evolved.params, spec, registry), "params")
+        if faults:
+            raise FormatError("; ".join(faults))
         known = {head for _name, head, _path, _nested in references(spec.params)}
         strange = [head for _name, head, _path, _nested in references(given) if head not in known]
         if strange:

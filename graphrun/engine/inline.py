@@ -6,14 +6,17 @@ are a worker's business and do not exist here.
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 from uuid import uuid4
 
 from graphrun.codec import decode
@@ -26,7 +29,7 @@ from graphrun.execution.report import Report
 from graphrun.execution.run import Run
 from graphrun.execution.state import TERMINAL_RUN, RunState
 from graphrun.model.spec import FailurePolicy, GraphSpec
-from graphrun.registry import TaskRegistry, default_registry
+from graphrun.registry import AnyTask, TaskRegistry, default_registry
 from graphrun.settings import Settings
 from graphrun.storage.database import Database
 from graphrun.storage.ledger import Ledger
@@ -34,6 +37,8 @@ from graphrun.storage.migrate import upgrade
 from graphrun.storage.records import Dispatch, NodeRow
 
 _INLINE = "inline"
+
+T = TypeVar("T")
 
 
 class InlineSender:
@@ -123,29 +128,83 @@ def run_inline(
     coordinator = Coordinator(ledger, sender)
     runner = AttemptRunner(ledger, registry, settings, worker=_INLINE)
     run = coordinator.launch(submitted.run_id)
+    with _Caller() as caller:
+        _to_the_end(run, ledger, sender, coordinator, runner, caller)
+    return InlineRun(ledger, run.run_id, registry)
+
+
+def _to_the_end(
+    run: Run,
+    ledger: Ledger,
+    sender: InlineSender,
+    coordinator: Coordinator,
+    runner: AttemptRunner,
+    caller: _Caller,
+) -> None:
     while True:
         while sender.queue:
-            _take(sender, coordinator, runner)
+            _take(sender, coordinator, runner, caller)
         if ledger.run(run.run_id, tenant_id=_INLINE).state in TERMINAL_RUN:
-            return InlineRun(ledger, run.run_id, registry)
+            return
         for owner, node_id in ledger.due_nodes(100):
             coordinator.send_one(owner, node_id)
         if not sender.queue:
             time.sleep(0.01)  # a retry's backoff is not over
 
 
-def _take(sender: InlineSender, coordinator: Coordinator, runner: AttemptRunner) -> None:
+def _take(sender: InlineSender, coordinator: Coordinator, runner: AttemptRunner, caller: _Caller) -> None:
     message = sender.queue.popleft()
     if isinstance(message, GateMessage):
         coordinator.gate(message)
         return
     try:
-        settlement = runner.run(message, task_id=str(uuid4()))
+        settlement = runner.run(message, task_id=str(uuid4()), invoke=caller)
     except ClaimLostError:
         return
     if settlement.result.gate_due:
         run = settlement.result.run
         sender.send_gate(GateMessage(run.run_id, run.revision, run.wave, run.round))
+
+
+class _Caller:
+    """Calls bodies; those of async functions in one event loop, which is closed with the run.
+
+    Where this thread has a running loop already, as in a notebook, theirs runs in a thread beside it.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.Runner | None = None
+        self._beside: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._loop is not None:
+            self._wherever(self._loop.close)
+        if self._beside is not None:
+            self._beside.shutdown()
+
+    def __call__(self, task: AnyTask, arguments: Mapping[str, Any]) -> Any:
+        if not task.is_async:
+            return task.function(**arguments)
+        if self._loop is None:
+            self._loop = asyncio.Runner()
+        loop = self._loop
+        return self._wherever(lambda: loop.run(task.function(**arguments)))
+
+    def _wherever(self, act: Callable[[], T]) -> T:
+        if self._beside is None and _loop_is_running():
+            self._beside = ThreadPoolExecutor(1, thread_name_prefix="graphrun-inline")
+        return act() if self._beside is None else self._beside.submit(copy_context().run, act).result()
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class _TemporaryLedger(Ledger):

@@ -29,8 +29,9 @@ def load_tasks(name: str) -> ModuleType:
         return _load_file(path) if is_file else _load_module(name)
     except RegistryError:
         raise
-    except Exception as error:
-        raise RegistryError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # a script that ends its process must not end this one without a word
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        raise RegistryError(f"{name} cannot be imported: {text}") from error
 
 
 def _load_module(name: str) -> ModuleType:
@@ -47,6 +48,8 @@ def _load_module(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     full = path.resolve()
     name = full.stem
+    if name in sys.stdlib_module_names:
+        raise RegistryError(f"{path}: {name!r} is a module of Python itself; rename the file")
     known = sys.modules.get(name)
     if known is not None:
         origin = getattr(known, "__file__", None)

@@ -36,12 +36,7 @@ def find_pre_done(nodes: Iterable[NodeSpec], given: Mapping[str, Any], registry:
     for node_id, node in enumerate(nodes):
         if node.key in unused:
             outputs[node_id] = _encoded(node, unused.pop(node.key), registry)
-        elif node.done_when == _EXISTS:
-            if node.output is None:
-                raise GraphError(f"node {node.key!r}: done_when is 'output', but no output is declared")
-            if output_exists(node.output):
-                outputs[node_id] = encode(node.output)
-        elif node.done_when is not None and _says_done(node, registry):
+        elif node.done_when is not None and _is_done(node, registry):
             outputs[node_id] = encode(node.output)
     if unused:
         raise GraphError(f"outputs are given for nodes that are not in the graph: {', '.join(map(repr, unused))}")
@@ -75,7 +70,8 @@ def output_exists(url: str) -> bool:
         return False
     if filesystem.isdir(path):
         return bool(filesystem.ls(path))
-    return bool(filesystem.size(path))
+    size = filesystem.size(path)
+    return bool(filesystem.cat_file(path, end=1) if size is None else size)  # not every server tells a size
 
 
 def _truth(run_id: str, edge: EdgeRun, spec: NodeSpec, output: str) -> Any:
@@ -96,7 +92,19 @@ def _encoded(node: NodeSpec, value: Any, registry: TaskRegistry) -> str:
     try:
         return encode(value, annotation)
     except EncodingError as error:
-        raise GraphError(f"the output given for node {node.key} cannot be stored: {error}") from error
+        raise GraphError(f"the output given for node {node.key!r} cannot be stored: {error}") from error
+
+
+def _is_done(node: NodeSpec, registry: TaskRegistry) -> bool:
+    """Ask the check of a node; whatever it raises is the check's fault, and names the node."""
+    if node.done_when == _EXISTS and node.output is None:
+        raise GraphError(f"node {node.key!r}: done_when is 'output', but no output is declared")
+    try:
+        return output_exists(node.output or "") if node.done_when == _EXISTS else _says_done(node, registry)
+    except Exception as error:
+        what = f"output {node.output!r}" if node.done_when == _EXISTS else f"condition {node.done_when!r}"
+        text = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise GraphError(f"node {node.key!r}: done_when cannot be checked, {what}: {text}") from error
 
 
 def _says_done(node: NodeSpec, registry: TaskRegistry) -> bool:

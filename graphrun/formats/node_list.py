@@ -9,6 +9,7 @@ from typing import Any
 
 from graphrun.errors import FormatError
 from graphrun.formats.measured import measured_node
+from graphrun.model.parts import MAX_NAME_CHARACTERS
 from graphrun.model.spec import GraphSpec, NodeSpec
 
 _ENDS = 2
@@ -43,7 +44,11 @@ def read(document: Any, source: str) -> GraphSpec:
         raise FormatError(f"{source} is not a graph: " + "; ".join(faults))
     nodes: list[NodeSpec] = [measured_node(name, dict.fromkeys(heads[name])) for name in names]
     return GraphSpec.from_document(
-        {"name": document.get("name") or source, "nodes": [node.to_document() for node in nodes]}, source=source
+        {
+            "name": str(document.get("name") or source)[:MAX_NAME_CHARACTERS],
+            "nodes": [node.to_document() for node in nodes],
+        },
+        source=source,
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from graphrun.errors import FormatError
 from graphrun.formats import node_list, own, wfformat
@@ -90,10 +92,11 @@ def read_graph(
     """
     file = Path(path)
     source = file.name
-    suffix = file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
+    chosen = _named(format) if format else None
     text = _text(file)
-    document = read_yaml(text, source) if suffix in _YAML or format == "yaml" else read_json(text, source)
-    chosen = _named(format) if format else _found(document, source)
+    is_yaml = format == "yaml" or (format != "json" and _suffix(file) in _YAML)
+    document = read_yaml(text, source) if is_yaml else read_json(text, source)
+    chosen = chosen or _found(document, source)
     if format and not chosen.matches(document):
         raise FormatError(f"{source} is not {chosen.summary}")
     options = ImportOptions(time_scale=time_scale, cap_seconds=cap_seconds, mode=mode)
@@ -101,24 +104,31 @@ def read_graph(
 
 
 def write_graph(spec: GraphSpec, path: str | Path, *, format: str | None = None) -> None:  # noqa: A002 - the word users know
-    """Write a graph to a file; nothing else is written, and an existing file is replaced as a whole.
+    """Write a graph to a file, compressed when it is called ``.gz``.
+
+    Nothing else is written, and an existing file is replaced as a whole or not at all.
 
     Raises:
         FormatError: the format cannot be written, or the file cannot be made.
     """
     file = Path(path)
-    chosen = _named(format or ("yaml" if file.suffix in _YAML else "json"))
+    chosen = _named(format or ("yaml" if _suffix(file) in _YAML else "json"))
     if chosen.write is None:
         writable = ", ".join(item.name for item in FORMATS.values() if item.write)
         raise FormatError(f"format {chosen.name!r} is read only; these are written: {writable}")
-    text = chosen.write(spec)
-    draft = file.with_name(f".{file.name}.part")
+    content = chosen.write(spec).encode()
+    draft = file.with_name(f".graphrun-{uuid4().hex}.part")
     try:
-        draft.write_text(text, encoding="utf-8", errors="surrogatepass")
+        draft.write_bytes(gzip.compress(content, mtime=0) if file.suffix == ".gz" else content)
         draft.replace(file)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise FormatError(f"{file} cannot be written: {error.strerror}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _suffix(file: Path) -> str:
+    return file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix
 
 
 def _named(name: str) -> Format:
@@ -148,5 +158,5 @@ def _text(file: Path) -> str:
         if content.startswith(b"\x1f\x8b"):
             content = gzip.decompress(content)
         return content.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise FormatError(f"{file.name} is not text: {error}") from error

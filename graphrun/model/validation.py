@@ -12,10 +12,12 @@ from typing import Literal
 
 from graphrun.errors import ExpressionError, ValidationFailedError
 from graphrun.model.expression import compile_expression
+from graphrun.model.parts import MAX_NAME_CHARACTERS, storable
 from graphrun.model.spec import EdgeSpec, GraphSpec, NodeSpec, key_fault
-from graphrun.model.traversal import find_cycle
+from graphrun.model.traversal import find_cycle, topological_order
 
 _SUGGEST_AMONG = 1_000  # looking for a similar key among more takes too long
+_UNSTORABLE = "has a NUL or a lone surrogate, which no database stores"
 CONDITION_NAMES = frozenset({"result", "status", "params", "run"})
 
 
@@ -86,6 +88,9 @@ def validate(spec: GraphSpec, check_node: Callable[[NodeSpec], Iterable[Issue]] 
         check_node: gives what only a task's signature shows; asked once a node.
     """
     issues: list[Issue] = []
+    if not 0 < len(spec.name) <= MAX_NAME_CHARACTERS:
+        message = f"a graph's name has 1 to {MAX_NAME_CHARACTERS} characters, this one has {len(spec.name)}"
+        issues.append(Issue("error", "invalid_name", message))
     if not spec.nodes:
         issues.append(Issue("warning", "empty_graph", "the graph has no node; it succeeds at once"))
     issues += _node_issues(spec)
@@ -106,6 +111,10 @@ def _node_issues(spec: GraphSpec) -> Iterable[Issue]:
         if node.key in seen:
             yield Issue("error", "duplicate_node", "the key is used twice", node=node.key, hint="rename one of them")
         seen.add(node.key)
+        texts = {"task": node.task, "verify": node.verify, "policy.queue": node.policy.queue}
+        for path, text in texts.items():
+            if text is not None and not storable(text):
+                yield Issue("error", "invalid_text", f"{text!r} {_UNSTORABLE}", node=node.key, path=path)
 
 
 def _edge_issues(spec: GraphSpec) -> Iterable[Issue]:
@@ -117,6 +126,9 @@ def _edge_issues(spec: GraphSpec) -> Iterable[Issue]:
         if edge.identity in seen:
             yield Issue("warning", "duplicate_edge", "it is given more than once and counts once", edge=str(edge))
         seen.add(edge.identity)
+        if edge.parameter is not None and not storable(edge.parameter):
+            message = f"{edge.parameter!r} {_UNSTORABLE}"
+            yield Issue("error", "invalid_text", message, edge=str(edge), path="parameter")
         if edge.when is not None:
             yield from _condition_issues(edge, edge.when)
 
@@ -149,6 +161,14 @@ def _cycle_issues(spec: GraphSpec) -> Iterable[Issue]:
     for number, edge in enumerate(spec.edges):
         if edge.enabled and edge.head in outgoing and edge.tail in outgoing:
             outgoing[edge.head][number] = edge.tail
-    cycle = find_cycle(outgoing)
+    sound = set(topological_order(outgoing))
+    if len(sound) == len(outgoing):
+        return
+    left = {
+        key: {number: tail for number, tail in tails.items() if tail not in sound}
+        for key, tails in outgoing.items()
+        if key not in sound
+    }
+    cycle = find_cycle(left)
     if cycle:
         yield Issue("error", "cycle", " -> ".join([*cycle, cycle[0]]), hint="take one of these edges out")

@@ -72,7 +72,7 @@ class DelegatedGraph:
 
     def _node_line(self, node: NodeSpec) -> str:
         output = named(node.output) if node.output else f"{named(node.key)}.output"
-        return f"  {named(node.key)} domain={node.owner or 'local'} output={output} status={self._status(node)}"
+        return f"  {named(node.key)} domain={named(node.owner or 'local')} output={output} status={self._status(node)}"
 
     def _status(self, node: NodeSpec) -> str:
         return "pre-done" if node.key in self.pre_done else "pending"
@@ -137,7 +137,7 @@ def _edge_line(edge: EdgeSpec) -> str:
     head, tail = named(edge.head), named(edge.tail)
     notes = []
     if edge.parameter is not None:
-        notes.append(f"{tail} reads {head}.output as {edge.parameter}")
+        notes.append(f"{tail} reads {head}.output as {named(edge.parameter)}")
     if edge.when is not None:
         notes.append(f"when {named(edge.when)}")
     if edge.required is not None:

@@ -16,6 +16,20 @@ def test_d18_the_waves_stand_in_one_line():
     assert delegate(spec, [1, 1, 2]).line == "wave1[A∥B] → gate → wave2[C]"
 
 
+def test_d18_a_wide_wave_and_many_waves_are_summarised():
+    wide = _spec(*(f"n{number}" for number in range(MEMBERS + 2)), "end")
+    waves = [*([1] * (MEMBERS + 2)), 2]
+    assert delegate(wide, waves).line == "wave1[n0∥n1∥n2∥n3∥n4∥n5∥… 2 more] → gate → wave2[end]"
+    deep = delegate(_spec(*(f"n{number}" for number in range(20))), list(range(1, 21))).line
+    assert deep.startswith("wave1[n0] → gate → wave2[n1] → gate → ")
+    assert deep.endswith("wave10[n9] → gate → … 9 more waves → gate → wave20[n19]")
+
+
+def test_d18_twelve_waves_are_shown_whole():
+    line = delegate(_spec(*(f"n{number}" for number in range(12))), list(range(1, 13))).line
+    assert line.count("wave") == 12
+
+
 def test_d1_nodes_edges_and_waves_are_declared():
     spec = GraphSpec.from_document(
         {
@@ -43,6 +57,35 @@ def test_d1_nodes_edges_and_waves_are_declared():
     )
 
 
+def test_d1_what_amends_an_edge_is_said_and_a_disabled_edge_is_not_part_of_the_plan():
+    nodes = tuple(NodeSpec(key=key, task="t") for key in "ab")
+    edges = (
+        EdgeSpec(head="a", tail="b", required=True),
+        EdgeSpec(head="a", tail="b", kind="data", parameter="x", required=False),
+        EdgeSpec(head="a", tail="b", enabled=False, when="result"),
+    )
+    delegated = delegate(GraphSpec(name="g", nodes=nodes, edges=edges), [1, 2])
+    text = str(delegated).splitlines()
+    assert text[text.index("EDGES:") + 1 : text.index("WAVES:") - 1] == [
+        "  a → b  (required)",
+        "  a → b  (b reads a.output as x, optional)",
+    ]
+    assert delegated.to_document()["edges"] == [edge.to_document() for edge in edges]
+
+
+def test_d1_the_data_of_a_node_is_whole():
+    nodes = (NodeSpec(key="a", task="t", owner="crawler", output="a.csv"),)
+    document = delegate(GraphSpec(name="g", nodes=nodes), [1], pre_done={"a"}).to_document()
+    assert document == {
+        "graph": "g",
+        "nodes": [
+            {"key": "a", "task": "t", "domain": "crawler", "output": "a.csv", "status": "pre-done", "wave": 1},
+        ],
+        "edges": [],
+        "waves": [["a"]],
+    }
+
+
 def test_a_wide_graph_is_summarised_in_text_and_whole_in_data():
     spec = _spec(*(f"n{number}" for number in range(1000)))
     delegated = delegate(spec, [1] * 1000)
@@ -56,6 +99,15 @@ def test_o28_odd_keys_stay_on_one_line():
     text = str(delegate(_spec("rule\nds: 552", "k" * 300), [1, 1]))
     assert "rule\\nds: 552" in text
     assert "k" * 300 not in text
+    assert max(map(len, text.splitlines())) < 150
+
+
+def test_o28_no_text_of_a_node_or_edge_begins_a_line_of_its_own():
+    nodes = (NodeSpec(key="a", task="t", owner="me\nWAVES:"), NodeSpec(key="b", task="t", output="b\nEDGES:"))
+    edges = (EdgeSpec(head="a", tail="b", kind="data", parameter="x\nNODES:", when="result\n> 1"),)
+    text = str(delegate(GraphSpec(name="g\nNODES:", nodes=nodes, edges=edges), [1, 2])).splitlines()
+    titles = [line for line in text if line.endswith(":") and not line.startswith("DELEGATED")]
+    assert titles == ["NODES:", "EDGES:", "WAVES:"]
 
 
 def test_the_empty_graph_says_so():

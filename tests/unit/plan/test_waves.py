@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,8 +53,56 @@ def test_d5_nodes_of_one_resource_never_share_a_wave_and_the_later_one_moves():
     assert assign_waves(4, [(1, 3)], [["disk"], ["disk"], [], []]) == [1, 2, 1, 3]
 
 
-def test_x2_twenty_thousand_nodes_of_one_resource_are_planned():
-    assert assign_waves(20_000, [], [["disk"]] * 20_000) == list(range(1, 20_001))
+class _Counted(Sequence[Sequence[str]]):
+    """Resources that count how often a node was tried."""
+
+    def __init__(self, resources: list[list[str]]) -> None:
+        self.resources = resources
+        self.tries = 0
+
+    def __len__(self) -> int:
+        return len(self.resources)
+
+    def __getitem__(self, node: Any) -> Any:
+        self.tries += 1
+        return self.resources[node]
+
+
+@pytest.mark.parametrize(
+    ("names", "last"),
+    [
+        (lambda _node: ["disk"], 20_000),
+        (lambda node: ["disk", f"own-{node}"], 20_000),
+        (lambda node: [f"pair-{node // 2}", "disk"], 20_000),
+        (lambda node: [f"shard-{node % 100}"], 200),
+    ],
+    ids=["one", "one and an own", "a pair and one", "a hundred"],
+)
+def test_x2_twenty_thousand_nodes_that_share_resources_are_planned_in_a_few_tries_each(
+    names: Callable[[int], list[str]], last: int
+):
+    resources = _Counted([names(node) for node in range(20_000)])
+    waves = assign_waves(20_000, [], resources)
+    assert max(waves) == last
+    assert resources.tries <= 3 * 20_000
+
+
+def test_x2_the_later_node_in_insertion_order_moves_and_its_dependents_follow():
+    assert assign_waves(3, [(1, 2)], [["gpu"], ["gpu"], []]) == [1, 2, 3]
+
+
+def test_x2_a_node_that_needs_two_resources_holds_back_nobody_while_it_waits():
+    assert assign_waves(3, [], [["a"], ["a", "b"], ["b"]]) == [1, 2, 1]
+
+
+def test_x2_floors_leave_waves_empty_where_nobody_may_enter():
+    assert assign_waves(3, [(0, 1)], floors=[3, 1, 1]) == [3, 4, 1]
+
+
+def test_x2_repeated_edges_do_no_harm_and_no_graph_has_no_waves():
+    assert assign_waves(2, [(0, 1)] * 5) == [1, 2]
+    assert assign_waves(0, []) == []
+    assert wave_sets([]) == []
 
 
 def test_o27_a_chain_of_ten_thousand_and_a_ladder_of_forty_layers_are_planned():
@@ -60,9 +111,10 @@ def test_o27_a_chain_of_ten_thousand_and_a_ladder_of_forty_layers_are_planned():
     assert max(assign_waves(82, ladder)) == 41
 
 
-def test_a_cycle_cannot_be_planned():
+@pytest.mark.parametrize("resources", [(), [["disk"]] * 3], ids=["free", "shared"])
+def test_a_cycle_cannot_be_planned(resources: list[list[str]]):
     with pytest.raises(ValueError, match="cycle"):
-        assign_waves(2, [(0, 1), (1, 0)])
+        assign_waves(3, [(0, 1), (1, 2), (2, 1)], resources)
 
 
 def test_wave_sets_keep_insertion_order():
