@@ -135,8 +135,6 @@ def part_of(plain: Any, path: str, head: str) -> Any:
         current = _content(current)
         # The keys of a stored dict are text, also where the annotation says int.
         key = str(step) if isinstance(current, Mapping) and isinstance(step, int) else step
-        if isinstance(current, Mapping) and is_tagged(current):
-            raise InputError(f"the output of node {head!r} has no {path[:end]!r}: it is a single value there")
         try:
             current = current[key]
         except (KeyError, IndexError, TypeError):
@@ -145,13 +143,14 @@ def part_of(plain: Any, path: str, head: str) -> Any:
 
 
 def _content(plain: Any) -> Any:
-    """Look through what the codec puts around a dict with ``$`` keys and around a member of a union."""
-    while isinstance(plain, Mapping):
+    """Look through what the codec puts around a dict with ``$`` keys and around a member of a union.
+
+    Any other tag, such as a date, has no parts: None.
+    """
+    while isinstance(plain, Mapping) and is_tagged(plain):
         if set(plain) == {"$literal"}:
             return plain["$literal"]
-        if set(plain) != {"$variant", "value"}:
-            break
-        plain = plain["value"]
+        plain = plain["value"] if set(plain) == {"$variant", "value"} else None
     return plain
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 MAX_DEPTH = 250
-MAX_REPEATED = 1_000_000
+MAX_REPEATED = 100_000
 _FIELDS = {"$node", "path"}
 _NAME = re.compile(r"[^\W\d]\w*")
 _STEP = re.compile(r"""\.?(?P<name>[^\W\d]\w*)|\[(?P<index>-?\d+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]""")

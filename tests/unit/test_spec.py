@@ -104,7 +104,7 @@ def _specs(draw: st.DrawFn) -> GraphSpec:
     return GraphSpec(name="g", nodes=spec.nodes, edges=(*kept, *amended, *order))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_specs())
 def test_z9_a_document_that_is_written_and_read_is_the_same_graph(spec: GraphSpec) -> None:
     text = json.dumps(spec.to_document())

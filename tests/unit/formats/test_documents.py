@@ -28,7 +28,7 @@ def _refusal(read: Any, text: str) -> str:
     return str(refused.value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_values)
 def test_z9_any_value_survives_json_and_yaml_with_its_types(value: Any) -> None:
     for text, read in ((write_json(value), read_json), (write_yaml(value), read_yaml)):

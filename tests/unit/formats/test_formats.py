@@ -74,7 +74,7 @@ def test_a_graph_written_and_read_is_the_same_graph(tmp_path: Path, suffix: str)
     assert spec.to_document() == OWN
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.dictionaries(_texts, _values, max_size=4), _texts)
 def test_z9_any_parameters_survive_json_and_yaml(params: dict[str, Any], key: str):
     spec = GraphSpec.from_document({"name": "g", "nodes": [{"key": key, "task": "t", "params": params}]})
@@ -179,7 +179,7 @@ def test_a_file_that_is_there_is_replaced_whole(tmp_path: Path):
 def test_a_yaml_bomb_and_a_yaml_value_that_holds_itself_are_refused(tmp_path: Path):
     levels = "".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 9))
     head = "nodes:\n- key: a\n  task: t\n  params:\n"
-    with pytest.raises(FormatError, match=r"nodes\[0\]\.params\..* more than 1000000 values are repeated by aliases"):
+    with pytest.raises(FormatError, match=r"nodes\[0\]\.params\..* more than 100000 values are repeated by aliases"):
         read_graph(_write(tmp_path / "bomb.yaml", f"{head}    l0: &l0 [1]\n{levels.replace('  l', '    l')}"))
     with pytest.raises(FormatError, match=r"nodes\[0\]\.params\.x\[0\]: it contains itself"):
         read_graph(_write(tmp_path / "self.yaml", f"{head}    x: &x [*x]\n"))

@@ -38,7 +38,7 @@ def _graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[list[str]
     return count, edges, resources, floors
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_graphs())
 def test_x2_waves_are_those_of_a_naive_filling(graph: tuple[int, list[tuple[int, int]], list[list[str]], list[int]]):
     count, edges, resources, floors = graph
