@@ -168,7 +168,7 @@ class Graph(ModelGraph):
         if twice:
             raise RegistryError(f"task {known.name}: given twice, in params and by name: {', '.join(twice)}")
         stored, heads = self._bound(known, {**(params or {}), **arguments})
-        before = [after] if isinstance(after, NodeHandle) else list(after)
+        before = _handles(after)
         for handle in [*before, *(handle for _name, handle in heads)]:
             self._require_own(handle)
         defaults = known.defaults
@@ -357,6 +357,10 @@ def _policy(task: AnyTask, given: Policy | Mapping[str, Any] | None) -> Policy:
         return given
     default = task.defaults.policy()
     return default if not given else policy_from(default, given)
+
+
+def _handles(after: Any) -> list[NodeHandle]:
+    return [after] if isinstance(after, NodeHandle) or not isinstance(after, Iterable) else list(after)
 
 
 def _texts(what: str, given: Iterable[str]) -> tuple[str, ...]:

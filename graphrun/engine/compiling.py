@@ -198,12 +198,10 @@ class _Needs:
         return required, optional is not False or self._is_nested(tail, edge.parameter, edge.head)
 
     def _is_nested(self, tail: NodeSpec, parameter: str, head: str) -> bool:
-        """Say whether a head's output stands only inside lists and dicts of a parameter, where it may be left out."""
+        """Say whether a head's output stands inside a list or dict of a parameter, where it may be left out."""
         if tail.key not in self._nested:
-            nested: dict[tuple[str, str], bool] = {}
-            for name, key, _path, inside in references(tail.params):
-                nested[name, key] = nested.get((name, key), True) and inside
-            self._nested[tail.key] = nested
+            found = references(tail.params)
+            self._nested[tail.key] = {(name, key): inside for name, key, _path, inside in found}
         return self._nested[tail.key].get((parameter, head), False)
 
 

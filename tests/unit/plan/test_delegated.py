@@ -129,6 +129,12 @@ def test_promise_1_the_bound_is_the_sum_of_the_slowest_nodes_at_their_worst():
     assert bound(spec, [1, 1, 2], notice_seconds=1).seconds == 2 * 3 * (10 + 2) + 2 * 1 * (1 + 2)
 
 
+def test_x6_x7_each_evolution_has_all_attempts_of_its_own():
+    policy = Policy(timeout_seconds=10, max_attempts=3, max_deliveries=1, max_evolutions=2)
+    spec = GraphSpec(name="g", nodes=(NodeSpec(key="a", task="t", policy=policy),))
+    assert bound(spec, [1], notice_seconds=0).seconds == 3 * (2 + 1) * 10
+
+
 def test_a_backoff_and_a_verification_count():
     policy = Policy(
         timeout_seconds=1,

@@ -38,7 +38,7 @@ def _graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[list[str]
     return count, edges, resources, floors
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(_graphs())
 def test_x2_waves_are_those_of_a_naive_filling(graph: tuple[int, list[tuple[int, int]], list[list[str]], list[int]]):
     count, edges, resources, floors = graph
@@ -93,6 +93,11 @@ def test_x2_the_later_node_in_insertion_order_moves_and_its_dependents_follow():
 
 def test_x2_a_node_that_needs_two_resources_holds_back_nobody_while_it_waits():
     assert assign_waves(3, [], [["a"], ["a", "b"], ["b"]]) == [1, 2, 1]
+
+
+def test_x2_a_node_that_another_resource_keeps_back_lets_the_next_one_go_first():
+    resources = [["b"], ["a"], ["a", "b"], ["a"]]
+    assert assign_waves(4, [], resources, floors=[2, 1, 1, 1]) == [2, 1, 3, 2]
 
 
 def test_x2_floors_leave_waves_empty_where_nobody_may_enter():
