@@ -9,7 +9,7 @@ An adjacency maps every vertex to its edges, and each of them to the vertex at i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TypeAlias, TypeVar
 
 V = TypeVar("V", bound=Hashable)
@@ -35,23 +35,26 @@ def topological_order(outgoing: Adjacency[V, L]) -> list[V]:
 
 def find_cycle(outgoing: Adjacency[V, L]) -> list[V] | None:
     """Return the vertices of one cycle in the order of its edges, each once; None when there is none (G23)."""
-    finished: set[V] = set()
+    entered: set[V] = set()
     for start in outgoing:
-        if start in finished:
+        if start in entered:
             continue
-        path: dict[V, Iterator[V]] = {start: iter(outgoing[start].values())}
-        while path:
-            vertex, tails = next(reversed(path.items()))
-            for tail in tails:
+        entered.add(start)
+        path: dict[V, None] = {start: None}
+        branches = [iter(outgoing[start].values())]  # of each vertex on the path, the tails not tried yet
+        while branches:
+            for tail in branches[-1]:
                 if tail in path:
                     on_path = list(path)
                     return on_path[on_path.index(tail) :]
-                if tail not in finished:
-                    path[tail] = iter(outgoing[tail].values())
+                if tail not in entered:
+                    entered.add(tail)
+                    path[tail] = None
+                    branches.append(iter(outgoing[tail].values()))
                     break
             else:
-                finished.add(vertex)
-                del path[vertex]
+                path.popitem()
+                branches.pop()
     return None
 
 
