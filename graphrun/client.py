@@ -17,7 +17,7 @@ from graphrun.engine.inside import require_outside_of_a_node
 from graphrun.engine.planning import Plan, make_plan
 from graphrun.engine.reporting import make_report
 from graphrun.engine.submitting import SubmitOptions, submit
-from graphrun.errors import BrokerDownError, WaitTimeoutError
+from graphrun.errors import BrokerDownError, GraphError, WaitTimeoutError
 from graphrun.execution.report import Report
 from graphrun.execution.state import TERMINAL_RUN, RunState
 from graphrun.model.spec import FailurePolicy, GraphSpec, Schedule
@@ -268,4 +268,8 @@ class RunHandle:
 
 
 def _frozen(graph: Freezable | GraphSpec) -> GraphSpec:
-    return graph if isinstance(graph, GraphSpec) else graph.freeze()
+    if isinstance(graph, GraphSpec):
+        return graph
+    if not hasattr(graph, "freeze"):
+        raise GraphError(f"{graph!r} is no graph: give a graphrun.Graph or a GraphSpec")
+    return graph.freeze()

@@ -28,8 +28,11 @@ USUAL_FILES = ("graphrun.toml", "config/graphrun.toml")
 DAY_SECONDS = 24 * 3600
 
 _REDIS_SCHEMES = ("redis", "rediss", "redis+socket", "socket", "sentinel")
+_BROKER_SCHEMES = (*_REDIS_SCHEMES, "amqp", "amqps", "pyamqp")
+_DATABASES = ("sqlite", "postgresql")
 _SCHEME = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.\-]*)://")
 _USER_PASSWORD = re.compile(r"(://[^:/@;]*):[^;]*@")
+_MEMORY = re.compile(r"^[^:]+:///?(?:$|\?)|:memory:|mode=memory")
 _SECRET_PARAMETER = re.compile(r"([?&][^=&;]*(?:password|secret|token|key)[^=&;]*)=[^&;]*", re.IGNORECASE)
 
 _QueueName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -130,11 +133,28 @@ class Settings(BaseSettings):
     def _empty_is_unset(cls, value: Any) -> Any:
         return None if value == "" else value
 
-    @field_validator("broker_url", "result_url", "database_url", "payload_url")
+    @field_validator("broker_url")
+    @classmethod
+    def _broker_is_known(cls, value: str) -> str:
+        if all(_scheme(one) not in _BROKER_SCHEMES for one in value.split(";")):
+            raise ValueError("not a broker such as redis://127.0.0.1:6379/0 or amqp://user:password@host:5672/vhost")
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _database_is_known_and_shared(cls, value: str) -> str:
+        scheme = _scheme(value)
+        if scheme is None or scheme.partition("+")[0] not in _DATABASES:
+            raise ValueError("not a database such as sqlite:///file.db or postgresql+psycopg://user:password@host/name")
+        if scheme.startswith("sqlite") and _MEMORY.search(value):
+            raise ValueError("a database in memory is seen by one process alone: give a file, sqlite:///file.db")
+        return value
+
+    @field_validator("payload_url")
     @classmethod
     def _is_a_url(cls, value: str | None) -> str | None:
         if value is not None and _scheme(value) is None:
-            raise ValueError("not a URL such as redis://127.0.0.1:6379/0 or sqlite:///file.db")
+            raise ValueError("not a URL such as file:///var/lib/graphrun or s3://bucket/outputs")
         return value
 
     @field_validator("queue", "control_queue")

@@ -11,16 +11,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from graphrun.cli.session import settings_of
+from graphrun.cli.session import settings_of, wanted_by
+from graphrun.cli.terminal import startable
 from graphrun.client import Client
+from graphrun.engine.attendance import attendance
 from graphrun.engine.loading import load_tasks
 from graphrun.errors import BrokerDownError, GraphrunError, RegistryError
+from graphrun.execution.state import NodeState, RunState
+from graphrun.registry import default_registry
 from graphrun.settings import Settings, masked
 from graphrun.storage import migrate
 from graphrun.storage.database import Database
 
 _PING_SECONDS = 1.5
 _DAY = 24 * 3600
+_RUNS = 20
 
 
 class Level(StrEnum):
@@ -97,6 +102,8 @@ def _database(settings: Settings) -> Check:
         return Check(Level.FAIL, "database", f"{shown}: {_brief(error)}", "is the server up, and the URL right?")
     if stands == needed:
         return Check(Level.OK, "database", f"{shown}, schema {stands}")
+    if not migrate.is_known(stands):
+        remedy = "install the graphrun that made it, or give another database"
     return Check(Level.FAIL, "database", f"{shown}: schema {stands or 'none'}, needed is {needed}", remedy)
 
 
@@ -106,7 +113,7 @@ def _broker(app: Any, settings: Settings) -> Check:
         with app.connection_for_write(connect_timeout=2.0) as connection:
             connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=3.0)
     except Exception as error:  # noqa: BLE001 - transports raise what they like; the finding is that it is not there
-        remedy = "graphrun up starts one" if "127.0.0.1" in settings.broker_url else "is it up, and the URL right?"
+        remedy = "graphrun up starts one" if startable(settings.broker_url) else "is it up, and the URL right?"
         return Check(Level.FAIL, "broker", f"{shown} cannot be reached: {_brief(error)}", remedy)
     return Check(Level.OK, "broker", shown)
 
@@ -180,20 +187,33 @@ def _remap() -> Check:
 
 def _workers(app: Any, settings: Settings) -> Iterator[Check]:
     try:
-        answers = app.control.ping(timeout=_PING_SECONDS)
-        served = app.control.inspect(timeout=_PING_SECONDS).active_queues() or {}
+        found = attendance(app, seconds=_PING_SECONDS)
     except (BrokerDownError, OSError) as error:
         yield Check(Level.FAIL, "workers", _brief(error), "try again: the broker went away")
         return
-    names = sorted(name for answer in answers for name in answer)
-    if not names:
+    if not found.workers:
         yield Check(Level.WARN, "workers", "none answers", "graphrun worker")
         return
-    yield Check(Level.OK, "workers", f"{len(names)} answer: {', '.join(names)}")
-    queues = {queue["name"] for consumed in served.values() for queue in consumed}
-    for name in (settings.queue, settings.control_queue):
-        if name not in queues:
-            yield Check(Level.FAIL, "queues", f"no worker serves {name}", f"graphrun worker --queues {name}")
+    yield Check(Level.OK, "workers", f"{len(found.workers)} answer: {', '.join(found.workers)}")
+    for queue in (settings.queue, settings.control_queue):
+        if queue not in found.queues:
+            yield Check(Level.FAIL, "queues", f"no worker serves {queue}", f"graphrun worker --queues {queue}")
+    for queue in default_registry().queues():
+        if queue not in found.queues:
+            yield Check(Level.WARN, "queues", f"no worker serves {queue}", f"graphrun worker --queues {queue}")
+    for text, remedy in found.missing(_queued(settings)):
+        yield Check(Level.FAIL, "queued nodes", text, remedy)
+
+
+def _queued(settings: Settings) -> list[tuple[str, str]]:
+    """Return queue and task of the nodes that wait for a worker, in the newest runs that go on."""
+    with Client(settings) as client:
+        try:
+            runs = [client.run(row.run_id) for row in client.runs(state=RunState.RUNNING, limit=_RUNS)]
+        except GraphrunError:
+            return []  # what is wrong with the database stands in a line of its own
+        queued = [node for run in runs for node in run.nodes() if node.state is NodeState.QUEUED]
+    return wanted_by(queued, settings)
 
 
 def _brief(error: BaseException) -> str:

@@ -49,10 +49,16 @@ def import_graph(
     """Write a foreign graph as graphrun's own: its nodes take their measured times, its edges pass a value along."""
     from graphrun.cli.console import say
     from graphrun.formats import read_graph, write_graph
+    from graphrun.model.validation import validate
 
     spec = read_graph(file, format=format_name, time_scale=time_scale, cap_seconds=cap_seconds, mode=mode.word)
     write_graph(spec, out)
-    say(f"{out}: {len(spec.nodes)} nodes, {len(spec.edges)} edges; run it with graphrun run {out} --local")
+    made = f"{out}: {len(spec.nodes)} nodes, {len(spec.edges)} edges"
+    faults = validate(spec).errors
+    if faults:
+        say(f"{made}; it cannot be run as it is: {faults[0]}")
+    else:
+        say(f"{made}; run it with graphrun run {out} --local")
 
 
 def export_graph(

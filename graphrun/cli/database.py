@@ -38,4 +38,6 @@ def current(*, database: DatabaseUrl = None, as_json: AsJson = False) -> None:
         show_json({"current": stands, "head": needed, "is_current": stands == needed})
         return
     remedy = "" if stands == needed else f"; this graphrun needs {needed}: graphrun db upgrade"
+    if not migrate.is_known(stands):
+        remedy = f"; this graphrun needs {needed} and does not know that one: it is newer, or another program's"
     show(f"schema {stands or 'none'}{remedy}")

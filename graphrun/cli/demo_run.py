@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +22,15 @@ from graphrun.settings import Settings
 _TIMEOUT_SECONDS = 60.0
 _PROCESSES = 2
 _TASKS = "graphrun.cli.demo_graph"
+
+
+def _program() -> str:
+    """Return how this program is called here: its name where the shell finds it, else its place."""
+    called = Path(sys.argv[0])
+    if shutil.which(called.name) == str(called.absolute()):
+        return called.name
+    here = Path.cwd()
+    return str(called.relative_to(here) if called.is_relative_to(here) else called)
 
 
 def run_demo() -> int:
@@ -43,5 +54,5 @@ def run_demo() -> int:
             print_table(beside_table(report))
     took = time.monotonic() - begun
     show(f"\nThat took {took:.1f} s; the servers are stopped and nothing is left behind.\n")
-    show("Next: graphrun run FILE --local with a graph of your own.")
+    show(f"Next: {_program()} run FILE --local with a graph of your own.")
     return 0 if report.state is RunState.SUCCEEDED else 1

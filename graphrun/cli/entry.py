@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -85,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given or os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
     given = [argument for argument in given if argument != "--debug"]
+    _have_streams()
     _never_fail_to_print()
     # What the library warns of is said by the command itself; a worker sets up its own log.
     logging.getLogger("graphrun").addHandler(logging.NullHandler())
@@ -94,6 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except GraphrunError as error:
         return _tell(_lines(error), debug=debug)
+    except BrokenPipeError:
+        # Who read the output has seen enough; what is left of it must not fail again when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except Exception as error:  # noqa: BLE001 - whatever it was, a person reads one line and not a traceback
         hint = "" if debug else " (--debug shows where)"
         first = str(error).strip().partition("\n")[0]
@@ -120,6 +126,14 @@ def _one_line(text: str) -> str:
     """Return a message on one line; where it quotes the end of a log, of that the last line."""
     head, ends, quoted = text.strip().partition(":\n")
     return " ".join(f"{head}: {quoted.splitlines()[-1]}".split() if ends else text.split())
+
+
+def _have_streams() -> None:
+    """Let what is printed to a stream that was closed before the start go nowhere."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as above
 
 
 def _never_fail_to_print() -> None:

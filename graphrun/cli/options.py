@@ -52,4 +52,19 @@ IdempotencyKey: TypeAlias = Annotated[
     typer.Option("--idempotency-key", metavar="KEY", help="A second submit under it is the same run."),
 ]
 Port: TypeAlias = Annotated[int, typer.Option("--port", metavar="N", min=1, max=65535, help="Flower's port.")]
-LogLevel: TypeAlias = Annotated[str, typer.Option("--loglevel", metavar="LEVEL", help="Of the worker's log.")]
+
+
+class LogLevelName(StrEnum):
+    """How much a worker logs."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+LogLevel: TypeAlias = Annotated[
+    LogLevelName,
+    typer.Option("--loglevel", case_sensitive=False, metavar="LEVEL", help="debug, info, warning, error or critical."),
+]

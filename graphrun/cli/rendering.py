@@ -5,8 +5,9 @@ It must not fetch anything; whole values are what ``--json`` is for.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,17 +25,27 @@ _WHOLE_REPORT_UP_TO = 60
 _KEYS_SHOWN = MEMBERS
 _WAVES_SHOWN = 12
 _ERROR_CHARACTERS = 300
+_OUTPUTS_SHOWN = 10
+_VALUE_CHARACTERS = 100
+_NOT_RUN = frozenset({NodeState.PENDING, NodeState.QUEUED, NodeState.SKIPPED, NodeState.CANCELLED})
 
 
-def wave_line(waves: Sequence[Sequence[str]], *, width: int | None = None, indent: int = 0) -> str:
+def wave_line(
+    waves: Sequence[Sequence[str]],
+    *,
+    notes: Mapping[str, str] | None = None,
+    width: int | None = None,
+    indent: int = 0,
+) -> str:
     """Return waves as the plan writes them; of wide waves and long runs the beginning.
 
     Args:
         waves: node keys by wave.
+        notes: what stands in brackets behind a key.
         width: where to begin a new line, between two waves; None keeps them in one.
         indent: of the lines after the first.
     """
-    parts = [f"wave{number}[{_keys(keys)}]" for number, keys in enumerate(waves, start=1)]
+    parts = [f"wave{number}[{_keys(keys, notes)}]" for number, keys in enumerate(waves, start=1)]
     if len(parts) > _WAVES_SHOWN:
         hidden = len(parts) - _WAVES_SHOWN + 1
         parts = [*parts[: _WAVES_SHOWN - 2], f"… {hidden} more waves", parts[-1]]
@@ -50,9 +61,12 @@ def wave_line(waves: Sequence[Sequence[str]], *, width: int | None = None, inden
 
 
 def beside(planned: Sequence[Sequence[str]], report: Report, *, width: int | None = None) -> str:
-    """Return the plan beside what was implemented, one above the other."""
-    texts = {"PLANNED     : ": planned, "IMPLEMENTED : ": report.waves}
-    return "\n".join(name + wave_line(waves, width=width, indent=len(name)) for name, waves in texts.items())
+    """Return the plan beside what was implemented, one above the other; what did not run says so."""
+    not_run = {node.key: node.status for node in report.nodes if node.state in _NOT_RUN}
+    texts = {"PLANNED     : ": (planned, None), "IMPLEMENTED : ": (report.waves, not_run)}
+    return "\n".join(
+        name + wave_line(waves, notes=notes, width=width, indent=len(name)) for name, (waves, notes) in texts.items()
+    )
 
 
 def beside_table(report: Report) -> Table:
@@ -97,6 +111,25 @@ def report_text(report: Report) -> str:
     if len(notable) > _WHOLE_REPORT_UP_TO:
         listed.append(f"  … {len(notable) - _WHOLE_REPORT_UP_TO} more")
     return "\n".join([*lines[:3], "", *counts, *listed, "graphrun report lists every node", "", *lines[tail:]])
+
+
+def outputs_text(report: Report) -> str:
+    """Return what the nodes of the last wave gave, which is mostly what a person wants; whole values are JSON's."""
+    last = max((node.wave for node in report.nodes), default=0)
+    given = [node for node in report.nodes if node.wave == last and node.output is not None]
+    lines = [f"OUTPUT of {named(node.key)}: {_value(node.output)}" for node in given[:_OUTPUTS_SHOWN]]
+    rest = len(given) - len(lines)
+    return "\n".join([*lines, *([f"… {rest} more"] if rest else [])])
+
+
+def _value(output: Any) -> str:
+    """Return the beginning of an output as JSON; a long list is not written out whole to be cut."""
+    text = ""
+    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(output):
+        text += piece[:_VALUE_CHARACTERS]
+        if len(text) >= _VALUE_CHARACTERS:
+            return shown(text + " ", limit=_VALUE_CHARACTERS)
+    return shown(text, limit=_VALUE_CHARACTERS)
 
 
 def run_table(rows: Iterable[RunRow]) -> Table:
@@ -241,8 +274,9 @@ def _what(node: ReportNode) -> str:
     return " ".join(parts)
 
 
-def _keys(keys: Sequence[str]) -> str:
-    texts = [named(key) for key in keys[:_KEYS_SHOWN]]
+def _keys(keys: Sequence[str], notes: Mapping[str, str] | None = None) -> str:
+    notes = notes or {}
+    texts = [named(key) + (f" ({notes[key]})" if key in notes else "") for key in keys[:_KEYS_SHOWN]]
     rest = len(keys) - len(texts)
     return "∥".join(texts) + (f"∥… {rest} more" if rest else "")
 

@@ -10,23 +10,23 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from uuid import uuid4
 
 from graphrun.cli.console import say, show, show_json, width
 from graphrun.cli.graph_file import load_graph
 from graphrun.cli.interrupts import Interrupted, stopped_by_signals
-from graphrun.cli.rendering import beside, planned_waves, report_text
-from graphrun.cli.session import open_client, require_schema, settings_of
+from graphrun.cli.rendering import beside, outputs_text, planned_waves, report_text
+from graphrun.cli.session import LOCAL_DIRECTORY, open_client, require_schema, settings_of, wanted_by
 from graphrun.cli.watching import follow
 from graphrun.client import Client, RunHandle
+from graphrun.engine.attendance import attendance
 from graphrun.engine.local import LocalCluster
-from graphrun.execution.state import RunState
+from graphrun.errors import WaitTimeoutError
+from graphrun.execution.state import NodeState, RunState
 from graphrun.model.spec import FailurePolicy, GraphSpec
 from graphrun.registry import default_registry
 from graphrun.settings import Settings, masked
 
-LOCAL_DIRECTORY = Path(".graphrun")
 _DEFAULT_DATABASE = Settings.model_fields["database_url"].default
 _NAME_CHARACTERS = 40
 _PATIENCE_SECONDS = 4.0
@@ -55,7 +55,7 @@ def run_graph(request: RunRequest) -> int:
             return 1
         try:
             follow(handle, timeout=request.timeout, check=_NobodyThere(client, handle))
-        except Interrupted:
+        except (Interrupted, WaitTimeoutError):
             say(f"graphrun: no longer watching; run {handle.run_id} goes on: graphrun show {handle.run_id[:8]}")
             raise
         return _conclude(handle, request)
@@ -95,7 +95,7 @@ def _watched(handle: RunHandle, request: RunRequest, cluster: LocalCluster) -> i
         follow(handle, timeout=request.timeout, check=cluster.check)
         return _conclude(handle, request)
     except BaseException:
-        say("graphrun: stopping the worker and Redis")
+        say("graphrun: stopping the worker and Redis; what was not finished does not go on")
         raise
 
 
@@ -117,6 +117,8 @@ def _conclude(handle: RunHandle, request: RunRequest) -> int:
     else:
         show(beside(planned_waves(handle.nodes()), report, width=width()) + "\n")
         show(report_text(report))
+        if outputs := outputs_text(report):
+            show("\n" + outputs)
     return 0 if report.state is RunState.SUCCEEDED else 1
 
 
@@ -135,17 +137,28 @@ def _local_settings(database: str | None, graph: str) -> Settings:
 
 
 class _NobodyThere:
-    """Says once, after a while without any progress, that no worker answers."""
+    """Says once, after a while in which nothing was taken from the queue, which worker is missing."""
 
     def __init__(self, client: Client, handle: RunHandle) -> None:
         self._client = client
         self._handle = handle
+        self._seen: object = None
         self._at = time.monotonic() + _PATIENCE_SECONDS
 
     def __call__(self) -> None:
         if time.monotonic() < self._at:
             return
-        self._at = float("inf")
-        if any(node.worker for node in self._handle.nodes()) or self._client.engine.app.control.ping(timeout=1.0):
+        self._at = time.monotonic() + _PATIENCE_SECONDS
+        nodes = self._handle.nodes()
+        queued = [node for node in nodes if node.state is NodeState.QUEUED]
+        now = [(node.key, node.state) for node in nodes]
+        stands, self._seen = now == self._seen, now
+        if not queued or not (stands or not any(node.worker for node in nodes)):
             return
-        say("graphrun: no worker answers; start one in another terminal: graphrun worker")
+        self._at = float("inf")
+        found = attendance(self._client.engine.app, seconds=1.0)
+        if not found.workers:
+            say("graphrun: no worker answers; start one in another terminal: graphrun worker")
+            return
+        for text, remedy in found.missing(wanted_by(queued, self._client.settings)):
+            say(f"graphrun: {text}: {remedy}")

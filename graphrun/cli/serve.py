@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from graphrun.cli.options import DatabaseUrl, LogLevel, Port, Tasks
+from graphrun.cli.options import DatabaseUrl, LogLevel, LogLevelName, Port, Tasks
 from graphrun.errors import EngineError
 
 TASKS_VARIABLE = "GRAPHRUN_TASKS"
@@ -33,7 +33,7 @@ def worker(
     ] = None,
     tasks: Tasks = None,
     database: DatabaseUrl = None,
-    loglevel: LogLevel = "INFO",
+    loglevel: LogLevel = LogLevelName.INFO,
     hostname: Annotated[
         str | None, typer.Option("--hostname", "-n", metavar="NAME", help="The worker's name.", show_default=False)
     ] = None,
@@ -47,7 +47,7 @@ def worker(
 
     chosen = queues or f"{settings.queue},{settings.control_queue}"
     processes = concurrency or settings.worker_concurrency
-    arguments = ["worker", f"--loglevel={loglevel}", f"--queues={chosen}", f"--concurrency={processes}"]
+    arguments = ["worker", f"--loglevel={loglevel.value}", f"--queues={chosen}", f"--concurrency={processes}"]
     # Asking neighbours for revoked ids costs a second at each start, and here the ledger says what may run.
     arguments.append("--without-mingle")
     if hostname is not None:

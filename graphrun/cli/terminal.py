@@ -78,9 +78,9 @@ class Terminal:
         try:
             dispatcher.require_broker()
         except BrokerDownError:
-            url = urlsplit(settings.broker_url)
-            if url.scheme != "redis" or url.hostname not in _HERE:
+            if not startable(settings.broker_url):
                 raise
+            url = urlsplit(settings.broker_url)
             self._start(guard, settings, "redis", [str(find_server()), "-"], _server_settings(url, guard.directory))
             deadline = time.monotonic() + _SERVER_SECONDS
             while not _reachable(dispatcher.require_broker):
@@ -157,6 +157,12 @@ class _Log:
         self._at += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         return [line.decode(errors="replace").rstrip("\r") for line in lines]
+
+
+def startable(broker_url: str) -> bool:
+    """Say whether ``up`` may start a Redis in this broker's place: it would be one, and on this machine."""
+    url = urlsplit(broker_url)
+    return url.scheme == "redis" and url.hostname in _HERE
 
 
 def _server_settings(url: SplitResult, directory: Path) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphrun.cli.options import DatabaseUrl, LogLevel, Port, Tasks
+from graphrun.cli.options import DatabaseUrl, LogLevel, LogLevelName, Port, Tasks
 from graphrun.cli.serve import FLOWER_PORT
 
 
@@ -23,7 +23,7 @@ def up(
     tasks: Tasks = None,
     database: DatabaseUrl = None,
     port: Port = FLOWER_PORT,
-    loglevel: LogLevel = "INFO",
+    loglevel: LogLevel = LogLevelName.INFO,
 ) -> None:
     """Start what is missing of Redis, and workers and Flower; Ctrl-C stops all of it.
 
@@ -31,4 +31,4 @@ def up(
     """
     from graphrun.cli.terminal import Terminal
 
-    Terminal(tasks=tasks or (), database=database, loglevel=loglevel).run(workers, concurrency, port)
+    Terminal(tasks=tasks or (), database=database, loglevel=loglevel.value).run(workers, concurrency, port)

@@ -22,6 +22,7 @@ from graphrun.engine.message import COMMAND_TASK
 from graphrun.engine.node_task import GateTask, register, soft_limit_allowed
 from graphrun.engine.sweeper import Sweeper, SweeperStep
 from graphrun.engine.twin import register_twins
+from graphrun.engine.unknown_task import hand_back_unknown
 from graphrun.errors import EngineError, GraphrunError
 from graphrun.registry import TaskRegistry, default_registry
 from graphrun.settings import Settings
@@ -171,6 +172,7 @@ def install(app: Celery, settings: Settings | None = None, registry: TaskRegistr
     signals.worker_init.connect(prepare_worker, weak=False)
     signals.celeryd_after_setup.connect(partial(_serve_queues, engine), weak=False)
     signals.worker_ready.connect(_tell_ready, weak=False)
+    signals.task_unknown.connect(partial(hand_back_unknown, engine), weak=False)
     return engine
 
 

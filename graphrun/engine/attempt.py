@@ -106,7 +106,16 @@ class AttemptRunner:
             reraise=self._reraise,
         )
         outcome = body.verify(call) if message.kind is AttemptKind.VERIFY else body.execute(call)
-        return until_answered(lambda: self._settle(message, token, claim, outcome, body))
+        try:
+            return until_answered(lambda: self._settle(message, token, claim, outcome, body))
+        except ClaimLostError:
+            raise
+        except Exception as error:
+            # Nothing was written: the transaction is whole or not there. An attempt that ends must be recorded (promise
+            # 1), so what cannot be is a failed one that says why.
+            log.exception("run %s node %d: the outcome could not be recorded", message.run_id, message.node_id)
+            unrecorded = body.unrecorded(error)
+            return until_answered(lambda: self._settle(message, token, claim, unrecorded, body))
 
     def _claim(self, message: NodeMessage, token: str, task_id: str) -> Claim:
         """Take the attempt; a row that is not there yet is waited for, then given up and never called done (O25)."""

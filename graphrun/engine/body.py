@@ -94,6 +94,12 @@ class Body:
         """Run the node's verify task on its output; only ``False``, ``Failed`` or an exception fails it (X16)."""
         return self._guarded(lambda: self._run_verify(call))
 
+    def unrecorded(self, error: Exception) -> Outcome:
+        """Return the failed outcome that stands for one that could not be recorded."""
+        failed = self._failure(error)
+        text = f"output of node {self._claim.spec.key} cannot be stored: {failed.error}"
+        return Outcome("failed", error_type=failed.error_type, error=self._cut(text), traceback=failed.traceback)
+
     def _guarded(self, run: Callable[[], Outcome]) -> Outcome:
         try:
             return run()

@@ -161,12 +161,13 @@ def _unique(edges: Iterable[EdgeSpec]) -> Iterable[EdgeSpec]:
 
 def _rows(spec: GraphSpec, edges: Iterable[EdgeSpec], registry: TaskRegistry) -> Iterable[EdgeRun]:
     needs = _Needs(spec.nodes, registry, spec.settings.failure_policy)
+    position = spec.position
     for number, edge in enumerate(edges):
         required, droppable = needs.of(edge)
         yield EdgeRun(
             edge_id=number,
-            head=spec.position[edge.head],
-            tail=spec.position[edge.tail],
+            head=position[edge.head],
+            tail=position[edge.tail],
             parameter=edge.parameter,
             when=edge.when,
             required=required,
@@ -185,8 +186,10 @@ class _Needs:
 
     def of(self, edge: EdgeSpec) -> tuple[bool, bool]:
         """Return (required, droppable) of an edge (X4, X5)."""
+        if edge.parameter is None:
+            return (edge.required is not False, True)
         tail = self._nodes.get(edge.tail)
-        if edge.parameter is None or tail is None:
+        if tail is None:
             return (edge.required is not False, True)
         optional = _optional(_task(self._registry, tail.task), edge.parameter)
         if edge.required is not None:

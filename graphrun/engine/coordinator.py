@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 from uuid import uuid4
 
-from graphrun.engine.message import GateMessage
+from graphrun.engine.message import GateMessage, NodeMessage
 from graphrun.execution.command import Decision, GoOn, SendWave
 from graphrun.execution.event import GateReached, SendLost
 from graphrun.execution.planner import advance
@@ -95,6 +95,18 @@ class Coordinator:
             self._sender.send_node(now, dispatch)
         self._ledger.mark_sent(run.run_id, token)
         return len(nodes)
+
+    def hand_back(self, message: NodeMessage, *, after_seconds: float) -> bool:
+        """Send an attempt again after a while, since its message is gone and nobody took it (§3.6).
+
+        Returns:
+            Whether there was such an attempt. It travels outside its chord, which will not count to its end.
+        """
+        if not self._ledger.hand_back(message.run_id, message.node_id, message.attempt, after_seconds=after_seconds):
+            return False
+        fact = SendLost(revision=message.revision, wave=message.wave, round=message.round)
+        self._ledger.gate(message.run_id, lambda view: advance(view, fact), token=uuid4().hex)
+        return True
 
     def send_one(self, run: Run, node_id: int) -> None:
         """Send one attempt again, outside any chord."""

@@ -38,12 +38,13 @@ class CeleryDispatcher:
         Raises:
             BrokerDownError: it cannot; the message names it without its password.
         """
+        connection = self._app.connection_for_write(connect_timeout=2.0)
         try:
-            with self._app.connection_for_write(connect_timeout=2.0) as connection:
+            with connection:
                 connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, timeout=3.0)
-        except (OperationalError, OSError) as error:
+        except (OperationalError, OSError, *connection.connection_errors, *connection.channel_errors) as error:
             where = masked(str(self._app.conf.broker_write_url or self._app.conf.broker_url))
-            raise BrokerDownError(f"broker {where} cannot be reached: {error}") from error
+            raise BrokerDownError(f"broker {where} cannot be reached: {str(error).rstrip('.')}") from error
 
     def send_wave(self, run: Run, dispatches: tuple[Dispatch, ...], *, direct: bool) -> None:
         """Send the attempts of a round; unless ``direct``, as a chord whose body is the round's gate."""

@@ -113,6 +113,9 @@ def _soft_limit_blocked() -> Iterator[None]:
     try:
         yield
     finally:
+        # What came too late for the body is dropped: let through here it would make a settled member raise (H3).
+        if _SOFT_LIMIT_SIGNAL in signal.sigpending():
+            signal.sigwait({_SOFT_LIMIT_SIGNAL})
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

@@ -209,8 +209,8 @@ def _word(node: ReportNode) -> str:
     match node.state:
         case NodeState.SUCCEEDED:
             return "pre-done" if node.pre_done else "done"
-        case NodeState.SKIPPED:
-            return f"skipped({node.cause.value if node.cause else 'condition'})"
+        case NodeState.SKIPPED | NodeState.CANCELLED if node.cause is not None:
+            return f"{node.state.value}({node.cause.value})"
         case _:
             return node.state.value
 

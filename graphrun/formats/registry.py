@@ -95,7 +95,12 @@ def read_graph(
     chosen = _named(format) if format else None
     text = _text(file)
     is_yaml = format == "yaml" or (format != "json" and _suffix(file) in _YAML)
-    document = read_yaml(text, source) if is_yaml else read_json(text, source)
+    try:
+        document = read_yaml(text, source) if is_yaml else read_json(text, source)
+    except FormatError as error:
+        if format or _suffix(file) in (".json", *_YAML):
+            raise
+        raise _unknown(source) from error
     chosen = chosen or _found(document, source)
     if format and not chosen.matches(document):
         raise FormatError(f"{source} is not {chosen.summary}")
@@ -112,6 +117,8 @@ def write_graph(spec: GraphSpec, path: str | Path, *, format: str | None = None)
         FormatError: the format cannot be written, or the file cannot be made.
     """
     file = Path(path)
+    if not format and _suffix(file) not in (".json", *_YAML):
+        raise FormatError(f"{file}: a graph is written to a .json or a .yaml file, either of them also as .gz")
     chosen = _named(format or ("yaml" if _suffix(file) in _YAML else "json"))
     if chosen.write is None:
         writable = ", ".join(item.name for item in FORMATS.values() if item.write)
@@ -143,10 +150,14 @@ def _found(document: Any, source: str) -> Format:
     for item in FORMATS.values():
         if item.matches(document):
             return item
-    if isinstance(document, dict) and "nodes" in document:
+    if isinstance(document, dict) and "nodes" in document and not own.is_foreign(document["nodes"]):
         return FORMATS["json"]  # its reader names what is wrong with the nodes
+    raise _unknown(source)
+
+
+def _unknown(source: str) -> FormatError:
     known = "; ".join(f"{item.name}: {item.summary}" for item in FORMATS.values())
-    raise FormatError(f"{source} is not a graph of any known format ({known})")
+    return FormatError(f"{source} is not a graph of any known format ({known})")
 
 
 def _text(file: Path) -> str:

@@ -71,6 +71,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_FAULTS_TOLD = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +230,10 @@ def _checked(adapter: TypeAdapter[T], document: object, source: str) -> T:
 
 
 def _refused(source: str, faults: Iterable[str]) -> FormatError:
-    return FormatError(f"{source} is not a graph: " + "; ".join(faults))
+    told = list(faults)
+    rest = len(told) - _FAULTS_TOLD
+    more = f"; … {rest} more" if rest > 0 else ""
+    return FormatError(f"{source} is not a graph: " + "; ".join(told[:_FAULTS_TOLD]) + more)
 
 
 def _faults(error: ValidationError) -> list[str]:

@@ -119,13 +119,15 @@ def _node_issues(spec: GraphSpec) -> Iterable[Issue]:
 
 def _edge_issues(spec: GraphSpec) -> Iterable[Issue]:
     seen: set[tuple[str, str, str | None, str | None]] = set()
+    position = spec.position
     for edge in spec.edges:
-        for end in dict.fromkeys((edge.head, edge.tail)):
-            if end not in spec.position:
-                yield _unknown_end(spec, edge, end)
-        if edge.identity in seen:
+        if edge.head not in position or edge.tail not in position:
+            ends = dict.fromkeys((edge.head, edge.tail))
+            yield from (_unknown_end(spec, edge, end) for end in ends if end not in position)
+        identity = edge.identity
+        if identity in seen:
             yield Issue("warning", "duplicate_edge", "it is given more than once and counts once", edge=str(edge))
-        seen.add(edge.identity)
+        seen.add(identity)
         if edge.parameter is not None and not storable(edge.parameter):
             message = f"{edge.parameter!r} {_UNSTORABLE}"
             yield Issue("error", "invalid_text", message, edge=str(edge), path="parameter")

@@ -70,7 +70,7 @@ class TaskRegistry:
         if name in self._external:
             raise RegistryError(f"task {name!r} is declared external: its function is not in this process")
         raise RegistryError(
-            f"unknown task {name!r}{close_to(name, [*self._tasks, *self._external])} "
+            f"unknown task {name!r}{close_to(name, [*self._tasks, *self._external]) or '.'} "
             "Import the module that defines it, or declare it with registry.external(name)."
         )
 

@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, Engine, NullPool, StaticPool, create_eng
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from graphrun.errors import LedgerUnavailableError
+from graphrun.errors import LedgerError, LedgerUnavailableError
 
 T = TypeVar("T")
 
@@ -94,11 +94,18 @@ class Database:
             options |= {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
         elif null_pool:
             options["poolclass"] = NullPool
-        if self.is_sqlite:
+        if not self.is_sqlite:
+            options["isolation_level"] = "READ COMMITTED"
+        try:
             self.engine = create_engine(self.url, **options)
+        except ModuleNotFoundError as error:
+            where = self.url.render_as_string(hide_password=True)
+            raise LedgerError(
+                f"database {where} needs the driver {error.name}: pip install 'graphrun[postgres]', and begin the URL "
+                "with postgresql+psycopg://"
+            ) from error
+        if self.is_sqlite:
             _prepare_sqlite(self.engine)
-        else:
-            self.engine = create_engine(self.url, isolation_level="READ COMMITTED", **options)
         self._writing = self.engine.execution_options(**{_WRITING: True})
         # Under READ COMMITTED each statement sees a state of its own, in a transaction or not: two round trips saved.
         self._reading = self.engine if self.is_sqlite else self.engine.execution_options(isolation_level="AUTOCOMMIT")

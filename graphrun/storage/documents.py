@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, get_args
 
 from pydantic import TypeAdapter
@@ -21,6 +22,7 @@ from graphrun.model.spec import DEFAULT_POLICY, Backoff, EdgeSpec, GraphSpec, No
 
 _TUPLES = ("resources", "subgraph")
 _EDGE_FIELDS = tuple(item.name for item in fields(EdgeSpec))
+_edge_values = attrgetter(*_EDGE_FIELDS)
 _EVENT_TYPES: dict[str, type[Event]] = {item.__name__: item for item in get_args(Event)}
 _NODE_EVENTS = get_args(NodeEvent)
 
@@ -103,7 +105,7 @@ def _spec(document: dict[str, Any]) -> NodeSpec:
 
 def graph_to_text(spec: GraphSpec) -> str:
     """Return all of a graph but its nodes as JSON, edges as they were declared."""
-    edges = [[getattr(edge, name) for name in _EDGE_FIELDS] for edge in spec.edges]
+    edges = [_edge_values(edge) for edge in spec.edges]
     return to_text({"name": spec.name, "settings": spec.settings, "edges": edges})
 
 

@@ -238,6 +238,10 @@ class Ledger:
         """Return (run, revision, wave, round) of running runs without an open node, unchanged for so long."""
         return self._sweeping.stalled_gates(older_than_seconds, limit)
 
+    def hand_back(self, run_id: str, node_id: int, attempt: int, *, after_seconds: float) -> bool:
+        """Let an attempt that nobody has taken be sent again after a while; say whether there was one (§3.6)."""
+        return self._sweeping.hand_back(run_id, node_id, attempt, after_seconds=after_seconds)
+
     def due_nodes(self, limit: int) -> tuple[tuple[Run, int], ...]:
         """Hand out queued nodes whose ``not_before`` has passed; again after a minute if nobody claimed them."""
         return self._sweeping.due_nodes(limit)

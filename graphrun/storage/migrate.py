@@ -99,11 +99,16 @@ def _table_names(connection: Connection) -> list[str]:
     return names
 
 
+def is_known(stands: str | None) -> bool:
+    """Say whether this graphrun has the revision that a database is at; none at all is where every one begins."""
+    return stands is None or stands in {script.revision for script in _scripts().walk_revisions()}
+
+
 def _require_known(stands: str) -> None:
-    known = {script.revision for script in _scripts().walk_revisions()}
-    if stands not in known:
+    if not is_known(stands):
         raise SchemaVersionError(
-            f"the database is at schema {stands}, newer than this graphrun ({head()}); upgrade graphrun"
+            f"the database is at schema {stands}, which this graphrun ({head()}) does not know: it is newer, or of "
+            "another program; upgrade graphrun, or give another database"
         )
 
 

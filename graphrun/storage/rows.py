@@ -49,6 +49,12 @@ IS_SENDABLE = and_(
 )
 
 
+EDGE_FIELDS = (
+    *("edge_id", "head", "tail", "parameter", "condition", "required", "droppable"),
+    *("truth", "resolution", "cause", "roots"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
     """A run row with what only the ledger counts; ``now`` is the database's clock when it was read."""
@@ -169,21 +175,26 @@ def edge_from(row: RowMapping) -> EdgeRun:
     )
 
 
+def edge_tuple(edge: EdgeRun) -> tuple[Any, ...]:
+    """Return the values of ``EDGE_FIELDS``: every column of an edge but the run's id."""
+    return (
+        edge.edge_id,
+        edge.head,
+        edge.tail,
+        edge.parameter,
+        edge.when,
+        edge.required,
+        edge.droppable,
+        None if edge.truth is None else edge.truth.value,
+        None if edge.resolution is None else edge.resolution.value,
+        None if edge.cause is None else edge.cause.value,
+        keys_to_text(edge.roots),
+    )
+
+
 def edge_values(edge: EdgeRun) -> dict[str, Any]:
-    """Return every column of an edge but the run's id."""
-    return {
-        "edge_id": edge.edge_id,
-        "head": edge.head,
-        "tail": edge.tail,
-        "parameter": edge.parameter,
-        "condition": edge.when,
-        "required": edge.required,
-        "droppable": edge.droppable,
-        "truth": None if edge.truth is None else edge.truth.value,
-        "resolution": None if edge.resolution is None else edge.resolution.value,
-        "cause": None if edge.cause is None else edge.cause.value,
-        "roots": keys_to_text(edge.roots),
-    }
+    """Return every column of an edge but the run's id, by name."""
+    return dict(zip(EDGE_FIELDS, edge_tuple(edge), strict=True))
 
 
 def output_from(row: RowMapping) -> OutputRef | None:

@@ -18,10 +18,10 @@ from graphrun.execution.state import TERMINAL_NODE
 from graphrun.storage.columns import insert_unless_there, now
 from graphrun.storage.documents import graph_to_text
 from graphrun.storage.outputs import Outputs
-from graphrun.storage.recording import event_row, insert_nodes, insert_rows
+from graphrun.storage.recording import event_row, insert_edges, insert_nodes, insert_rows
 from graphrun.storage.records import OutputRef, Submission, Submitted
-from graphrun.storage.rows import edge_values, output_values
-from graphrun.storage.tables import edge_runs, events, graph_specs, runs
+from graphrun.storage.rows import output_values
+from graphrun.storage.tables import events, graph_specs, runs
 from graphrun.storage.writing import Writer
 
 _KEY_CHARACTERS = 500
@@ -59,7 +59,7 @@ class Submissions:
         insert_rows(connection, graph_specs, [{"run_id": run_id, "document": graph_to_text(submission.spec)}])
         extra = {node.node_id: _done_before(node, outputs, at) for node in submission.nodes}
         insert_nodes(connection, run_id, submission.nodes, submission.spec.nodes, now=at, planned=True, extra=extra)
-        insert_rows(connection, edge_runs, [{"run_id": run_id, **edge_values(edge)} for edge in submission.edges])
+        insert_edges(connection, run_id, submission.edges)
         done = [
             NodeSucceeded(node_id=node.node_id, attempt=0, pre_done=True) for node in submission.nodes if node.pre_done
         ]

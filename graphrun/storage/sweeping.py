@@ -100,6 +100,16 @@ class Sweeping:
 
         return self._database.run_read(read)
 
+    def hand_back(self, run_id: str, node_id: int, attempt: int, *, after_seconds: float) -> bool:
+        """Let an attempt that nobody took be sent again; see ``Ledger.hand_back``."""
+
+        def write(writing: Connection) -> int:
+            at = now(writing) + timedelta(seconds=after_seconds)
+            which = and_(_n.run_id == run_id, _n.node_id == node_id, _n.attempt == attempt, IS_SENDABLE)
+            return writing.execute(update(node_runs).where(which).values(not_before=at, sent_at=None)).rowcount
+
+        return bool(self._database.run_write(write))
+
     def due_nodes(self, limit: int) -> tuple[tuple[Run, int], ...]:
         """Hand out nodes whose backoff is over; see ``Ledger.due_nodes``."""
         # Asked first: usually nothing is due, and a write would take SQLite's only lock at every sweep.
@@ -122,7 +132,7 @@ def _due(at: datetime) -> Select[Any]:
         select(*RUN_COLUMNS, _n.node_id)
         .join(runs, _r.run_id == _n.run_id)
         .where(
-            _n.state == NodeState.QUEUED.value,
+            IS_SENDABLE,
             _n.not_before.is_not(None),
             _n.not_before <= at,
             or_(_n.sent_at.is_(None), _n.sent_at <= again),

@@ -24,7 +24,6 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    and_,
     column,
     false,
     or_,
@@ -191,8 +190,8 @@ node_runs = Table(
     Index(
         "ix_node_runs_not_before",
         "not_before",
-        sqlite_where=and_(column("state") == "queued", column("not_before").is_not(None)),
-        postgresql_where=and_(column("state") == "queued", column("not_before").is_not(None)),
+        sqlite_where=column("not_before").is_not(None),
+        postgresql_where=column("not_before").is_not(None),
     ),
 )
 
@@ -211,7 +210,8 @@ node_specs = Table(
 edge_runs = Table(
     "edge_runs",
     metadata,
-    _run_id(),
+    # Its nodes refer to the run: an edge, of which there are many, need not do so too.
+    Column("run_id", identifier(RUN_ID_LENGTH), primary_key=True),
     Column("edge_id", Integer, primary_key=True, autoincrement=False),
     Column("head", Integer, nullable=False),
     Column("tail", Integer, nullable=False),
@@ -232,6 +232,7 @@ edge_runs = Table(
     CheckConstraint("truth IS NULL OR condition IS NOT NULL", name="truth_of_condition"),
     Index("ix_edge_runs_run_id_head", "run_id", "head"),
     Index("ix_edge_runs_run_id_tail", "run_id", "tail"),
+    sqlite_with_rowid=False,  # one tree less to write for each of the many edges of a dense graph
 )
 
 # One row for each end of a claim. ``writer`` is the token of the write: finding it there means that the write happened.

@@ -221,6 +221,24 @@ def test_h1_a_gate_that_did_not_fire_is_fired_by_the_sweeper(make_client, idle: 
     assert {node.key: node.attempt for node in run.nodes()} == {"s0": 1, "s1": 1, "join": 1}
 
 
+def test_h2_a_node_whose_task_a_worker_does_not_know_runs_when_one_comes_that_does(
+    make_client, idle: Settings, tmp_path: Path
+) -> None:
+    graph = _simple()
+    graph.add(bodies.const, value=4, key="checked", verify=bodies.is_even)
+    client = make_client(idle)
+    handle = client.submit(graph)
+    (tmp_path / "stranger").mkdir()
+    (tmp_path / "knows").mkdir()
+    with Worker(idle, tmp_path / "stranger", concurrency=1, tasks="theirs") as stranger:
+        wait_until(lambda: "this worker has no task" in stranger.log.read_text())
+        assert handle.status.value == "running"
+    with Worker(idle, tmp_path / "knows", concurrency=1):
+        assert handle.wait(timeout=60).value == "succeeded"
+    assert {node.attempt for node in handle.nodes()} == {1}
+    assert handle.output("join") == [1, 2]
+
+
 def test_x8_a_gate_called_many_times_decides_once(client: Client, worker: Worker) -> None:
     run = client.submit(_simple())
     for _ in range(5):

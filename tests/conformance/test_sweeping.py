@@ -126,3 +126,28 @@ def test_a_retry_is_due_when_its_time_has_come_and_is_handed_out_once(driver: An
     driver.claim(run_id, 0, 2)
     _age(ledger, node_runs, 0, sent_at=None)
     assert ledger.due_nodes(10) == ()
+
+
+def test_h2_an_attempt_that_is_handed_back_is_due_again_and_one_that_was_taken_is_not(
+    driver: Any, ledger: Ledger
+) -> None:
+    run_id = driver.start(driver.graph("a", "b"))
+    driver.claim(run_id, 1)
+    assert ledger.hand_back(run_id, 0, 1, after_seconds=0.0) is True
+    assert ledger.hand_back(run_id, 0, 2, after_seconds=0.0) is False  # there is no such attempt
+    assert ledger.hand_back(run_id, 1, 1, after_seconds=0.0) is False  # somebody has it
+    assert [node_id for _run, node_id in ledger.due_nodes(10)] == [0]
+    assert ledger.due_nodes(10) == ()
+    assert ledger.hand_back(run_id, 0, 1, after_seconds=60.0) is True
+    assert ledger.due_nodes(10) == ()
+    assert ledger.queued(run_id) == ()
+
+
+def test_h2_a_verification_that_is_handed_back_is_due_again(driver: Any, ledger: Ledger) -> None:
+    run_id = driver.start(driver.graph({"key": "a", "verify": "check"}))
+    driver.do(run_id, 0)
+    driver.gate(run_id)
+    assert ledger.hand_back(run_id, 0, 1, after_seconds=0.0) is True
+    ((_run, node_id),) = ledger.due_nodes(10)
+    (dispatch,) = ledger.dispatches(run_id, (node_id,))
+    assert (dispatch.kind, dispatch.task) == (AttemptKind.VERIFY, "check")

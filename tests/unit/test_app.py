@@ -10,7 +10,9 @@ from graphrun.engine.app import install, make_app
 from graphrun.engine.node_task import GateTask, NodeTask
 from graphrun.errors import EngineError
 
-SETTINGS = Settings(broker_url="redis://127.0.0.1:1/0", result_url="redis://127.0.0.1:1/0", database_url="sqlite://")
+SETTINGS = Settings(
+    broker_url="redis://127.0.0.1:1/0", result_url="redis://127.0.0.1:1/0", database_url="sqlite:///unused.db"
+)
 
 # engine.md §4, "Settings that follow".
 SAFE = {

@@ -101,10 +101,26 @@ def test_wrong_values_are_refused_all_at_once_each_with_its_place(
     assert "\n" not in text
 
 
-@pytest.mark.parametrize("name", ["broker_url", "database_url", "result_url", "payload_url"])
-def test_what_is_not_a_url_is_refused(name: str) -> None:
-    with pytest.raises(SettingsError, match=f"argument: {name} = 'localhost': not a URL"):
-        Settings.load(**{name: "localhost"})
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("broker_url", "localhost:6379", "not a broker such as redis://"),
+        ("broker_url", "foo://localhost", "not a broker such as redis://"),
+        ("database_url", "graphrun.db", "not a database such as sqlite:///"),
+        ("database_url", "mysql://h/d", "not a database such as sqlite:///"),
+        ("payload_url", "bucket", "not a URL such as file:///"),
+        ("result_url", "localhost", "chords are counted in Redis"),
+    ],
+)
+def test_a_url_of_what_cannot_be_used_is_refused(name: str, value: str, why: str) -> None:
+    with pytest.raises(SettingsError, match=f"argument: {name} = '{value}': {why}"):
+        Settings.load(**{name: value})
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite:///file:x?mode=memory"])
+def test_a_database_that_no_other_process_sees_is_refused(url: str) -> None:
+    with pytest.raises(SettingsError, match="a database in memory is seen by one process alone"):
+        Settings.load(database_url=url)
 
 
 def test_results_outside_redis_are_refused() -> None:

@@ -124,12 +124,34 @@ def test_a_compressed_file_that_is_broken_is_named(tmp_path: Path, content: byte
         read_graph(file)
 
 
-@pytest.mark.parametrize("name", ["g.json.gz", "g.yaml.gz", "g.yml", "g.graph"])
+@pytest.mark.parametrize("name", ["g.json.gz", "g.yaml.gz", "g.yml", "g.json"])
 def test_a_file_is_written_as_its_name_says(tmp_path: Path, name: str):
     file = tmp_path / name
     write_graph(GraphSpec.from_document(OWN), file)
     assert file.read_bytes().startswith(b"\x1f\x8b") is name.endswith(".gz")
     assert read_graph(file) == GraphSpec.from_document(OWN)
+
+
+def test_a_file_is_not_written_under_a_name_that_says_nothing(tmp_path: Path):
+    with pytest.raises(FormatError, match=r"e\.txt: a graph is written to a \.json or a \.yaml file"):
+        write_graph(GraphSpec.from_document(OWN), tmp_path / "e.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("g.dot", "digraph { a -> b }"), ("g.json", '{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}')],
+)
+def test_a_foreign_file_is_called_one_and_not_a_bad_one_of_ours(tmp_path: Path, name: str, content: str):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(FormatError, match=f"^{name} is not a graph of any known format"):
+        read_graph(tmp_path / name)
+
+
+def test_of_many_faults_of_a_document_the_first_are_told_and_the_rest_counted():
+    nodes = [{"key": f"n{number}"} for number in range(50)]
+    with pytest.raises(FormatError, match=r"nodes\[19\]\.task: .*; … 30 more$"):
+        GraphSpec.from_document({"nodes": nodes})
 
 
 def test_a_named_format_decides_and_not_the_suffix(tmp_path: Path):

@@ -225,8 +225,8 @@ def _create_node_runs() -> None:
         "ix_node_runs_not_before",
         "node_runs",
         ["not_before"],
-        sqlite_where=sa.text("state = 'queued' AND not_before IS NOT NULL"),
-        postgresql_where=sa.text("state = 'queued' AND not_before IS NOT NULL"),
+        sqlite_where=sa.text("not_before IS NOT NULL"),
+        postgresql_where=sa.text("not_before IS NOT NULL"),
     )
     op.create_index("ix_node_runs_run_id_wave", "node_runs", ["run_id", "wave"])
 
@@ -318,8 +318,8 @@ def _create_edge_runs() -> None:
             name=op.f("fk_edge_runs_run_id_tail"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(["run_id"], ["runs.run_id"], name=op.f("fk_edge_runs_run_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("run_id", "edge_id", name=op.f("pk_edge_runs")),
+        sqlite_with_rowid=False,
     )
     op.create_index("ix_edge_runs_run_id_head", "edge_runs", ["run_id", "head"])
     op.create_index("ix_edge_runs_run_id_tail", "edge_runs", ["run_id", "tail"])

@@ -1,0 +1,75 @@
+"""X15: a soft limit cannot land inside a claim or a settle: its signal is held back there."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from graphrun import Graph, Settings, TaskRegistry, task
+from graphrun.engine.app import Engine, make_app
+from graphrun.engine.coordinator import Coordinator
+from graphrun.engine.inline import InlineSender
+from graphrun.engine.message import NodeMessage
+from graphrun.engine.submitting import SubmitOptions, submit
+
+NOBODY = "redis://127.0.0.1:1/0"
+
+
+class LimitError(Exception):
+    """What the signal's handler raises, as the pool's handler does."""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    registry = TaskRegistry()
+    task(name="limited", registry=registry)(lambda: 1)
+    url = f"sqlite:///{tmp_path / 'graphrun.db'}"
+    made: Engine = make_app(Settings(broker_url=NOBODY, result_url=NOBODY, database_url=url), registry).graphrun
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def _limit() -> Iterator[None]:
+    def ends(_number: int, _frame: Any) -> None:
+        raise LimitError
+
+    before = signal.signal(signal.SIGUSR1, ends)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("moment", ["UPDATE node_runs", "INSERT INTO attempts"], ids=["claim", "settle"])
+def test_x15_a_limit_that_passes_in_a_claim_or_settle_leaves_it_whole(engine: Engine, moment: str) -> None:
+    ledger = engine.checked_ledger()
+    graph = Graph("limited", registry=engine.registry)
+    graph.add("limited", key="a", policy={"max_attempts": 1})
+    run_id = submit(graph.freeze(), engine.registry, ledger, SubmitOptions(tenant_id="default")).run_id
+    sender = InlineSender()
+    Coordinator(ledger, sender).launch(run_id)
+    message = sender.queue[0]
+    assert isinstance(message, NodeMessage)
+    passed: list[int] = []
+
+    def passes(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement.startswith(moment) and not passed:
+            passed.append(1)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    event.listen(ledger.database.engine, "after_cursor_execute", passes)
+    node_task = engine.app.tasks["limited"]
+    node_task.push_request(id="delivery")
+    with suppress(LimitError):
+        node_task.run(*message.to_args())
+    node_task.pop_request()
+    (node,) = ledger.nodes(run_id, tenant_id="default")
+    # A limit that passed in the claim meets the body; one that passed in the settle comes too late.
+    assert node.state == ("failed" if moment.startswith("UPDATE") else "succeeded")
+    assert len(ledger.attempts(run_id, tenant_id="default")) == 1
