@@ -171,6 +171,10 @@ class Client:
             text = f"{error}; run {run_id} is kept and starts when a worker with this database reaches the broker"
             log.warning(text)
             return text
+        except Exception as error:
+            # The run is committed: who submits it again because of an exception here would have it twice.
+            log.exception("run %s could not be sent", run_id)
+            return f"run {run_id} is kept and not sent yet, the sweeper will try: {type(error).__name__}: {error}"
         return None
 
 

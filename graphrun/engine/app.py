@@ -19,7 +19,8 @@ from graphrun.engine.attempt import AttemptRunner
 from graphrun.engine.coordinator import Coordinator
 from graphrun.engine.dispatcher import CeleryDispatcher
 from graphrun.engine.message import COMMAND_TASK
-from graphrun.engine.node_task import GateTask, register, soft_limit_allowed
+from graphrun.engine.node_task import GateTask, register
+from graphrun.engine.soft_limit import soft_limit_allowed
 from graphrun.engine.sweeper import Sweeper, SweeperStep
 from graphrun.engine.twin import register_twins
 from graphrun.engine.unknown_task import hand_back_unknown
@@ -213,7 +214,14 @@ def _serve_queues(engine: Engine, instance: Any = None, **_kwargs: Any) -> None:
     if queues._consume_from is None:  # noqa: SLF001 - Celery says nowhere else whether -Q was given
         queues.select_add(engine.settings.queue)
     if engine.settings.serve_gates:
-        queues.select_add(engine.settings.control_queue)
+        # First: Redis is asked for messages in this order, and a gate that waits behind nodes holds its whole run.
+        control = engine.settings.control_queue
+        queues.select_add(control)
+        served = queues.consume_from
+        others = {name: queue for name, queue in served.items() if name != control}
+        first = served[control]
+        served.clear()
+        served.update({control: first, **others})
 
 
 def _tell_ready(**_kwargs: Any) -> None:

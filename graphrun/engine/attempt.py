@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,10 +91,10 @@ class AttemptRunner:
 
         Raises:
             ClaimLostError: another delivery has the attempt, it is over, or the run no longer lets it start.
-            LedgerUnavailableError: the database did not answer before the attempt was taken; nothing was run.
         """
         token = uuid4().hex
-        claim = self._claim(message, token, task_id)
+        # Asked under one token until there is an answer: a claim that was committed without one is found again.
+        claim = until_answered(lambda: self._claim(message, token, task_id))
         call = invoke or self._call
         body = Body(
             claim,
@@ -148,8 +148,20 @@ class AttemptRunner:
 
     def _call(self, task: AnyTask, arguments: Mapping[str, Any]) -> Any:
         if task.is_async:
-            return self._loop.run(task.function(**arguments))
+            return self._run_async(task.function(**arguments))
         return task.function(**arguments)
+
+    def _run_async(self, body: Coroutine[Any, Any, Any]) -> Any:
+        """Run an async body to its end; one that a limit cut off is cancelled, lest it goes on in the next one."""
+        loop = self._loop.get_loop()
+        running = loop.create_task(body)
+        try:
+            return loop.run_until_complete(running)
+        except BaseException:
+            if not running.done():
+                running.cancel()
+                loop.run_until_complete(asyncio.wait([running]))
+            raise
 
     def _settle(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from graphrun.engine.message import GateMessage, NodeMessage
 from graphrun.execution.command import Decision, GoOn, SendWave
 from graphrun.execution.event import GateReached, SendLost
 from graphrun.execution.planner import advance
-from graphrun.execution.run import Run
+from graphrun.execution.run import Run, RunView
 from graphrun.execution.state import TERMINAL_RUN
 from graphrun.storage.ledger import Ledger
 from graphrun.storage.records import Dispatch
@@ -67,14 +67,15 @@ class Coordinator:
             message = GateMessage(run.run_id, run.revision, run.wave, run.round)
 
     def _decide(self, message: GateMessage, token: str) -> Decision:
-        fact = GateReached(
-            revision=message.revision,
-            wave=message.wave,
-            round=message.round,
-            now=datetime.now(UTC),
-            jitter=random.random(),  # noqa: S311 - spreads retries, guards nothing
-        )
-        return self._ledger.gate(message.run_id, lambda view: advance(view, fact), token=token)
+        jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
+
+        def decide(view: RunView, now: datetime) -> Decision:
+            fact = GateReached(
+                revision=message.revision, wave=message.wave, round=message.round, now=now, jitter=jitter
+            )
+            return advance(view, fact)
+
+        return self._ledger.gate(message.run_id, decide, token=token)
 
     def launch(self, run_id: str) -> Run:
         """Start a created run: the gate of wave 0."""
@@ -87,7 +88,7 @@ class Coordinator:
         sends the gate.
         """
         fact = SendLost(revision=run.revision, wave=run.wave, round=run.round)
-        now = self._ledger.gate(run.run_id, lambda view: advance(view, fact), token=uuid4().hex).run
+        now = self._ledger.gate(run.run_id, lambda view, _now: advance(view, fact), token=uuid4().hex).run
         if (now.state, now.revision, now.wave, now.round) != (run.state, run.revision, run.wave, run.round):
             return 0  # its gate came first, and sent what comes next
         nodes = self._ledger.queued(run.run_id)
@@ -105,7 +106,7 @@ class Coordinator:
         if not self._ledger.hand_back(message.run_id, message.node_id, message.attempt, after_seconds=after_seconds):
             return False
         fact = SendLost(revision=message.revision, wave=message.wave, round=message.round)
-        self._ledger.gate(message.run_id, lambda view: advance(view, fact), token=uuid4().hex)
+        self._ledger.gate(message.run_id, lambda view, _now: advance(view, fact), token=uuid4().hex)
         return True
 
     def send_one(self, run: Run, node_id: int) -> None:

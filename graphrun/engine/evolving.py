@@ -6,7 +6,7 @@ The coordinator decides about it; here it is only checked for shape, tasks and p
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +26,9 @@ from graphrun.storage.records import Claim
 def compile_evolution(evolved: Evolved, claim: Claim, registry: TaskRegistry, ledger: Ledger) -> EvolutionRequest:
     """Return the request that the coordinator decides on; with ``refusal`` set when it could not be compiled."""
     try:
-        request = _compiled(evolved, claim, registry)
-        return replace(request, edges=_joined(request.edges, claim, ledger))
+        specs = ledger.node_specs(claim.run.run_id, tenant_id=claim.tenant_id)
+        request = _compiled(evolved, claim, registry, {spec.key: spec for spec in specs.values()})
+        return replace(request, edges=_joined(request.edges, claim, ledger, specs))
     except LedgerUnavailableError:
         raise
     except GraphrunError as error:
@@ -36,12 +37,14 @@ def compile_evolution(evolved: Evolved, claim: Claim, registry: TaskRegistry, le
         )
 
 
-def _compiled(evolved: Evolved, claim: Claim, registry: TaskRegistry) -> EvolutionRequest:
+def _compiled(
+    evolved: Evolved, claim: Claim, registry: TaskRegistry, known: Mapping[str, NodeSpec]
+) -> EvolutionRequest:
     rewritten = _rewritten(evolved, claim.spec, registry)
     document = {"name": "evolution", "nodes": list(evolved.add), "edges": _edge_documents(evolved.edges)}
     part = GraphSpec.from_document(document, source="the evolution")
     _refuse_faults(part.nodes, registry)
-    edges = new_edges(part.nodes, part.edges, {rewritten.key: rewritten}, registry, claim.failure_policy)
+    edges = new_edges(part.nodes, part.edges, {**known, rewritten.key: rewritten}, registry, claim.failure_policy)
     return EvolutionRequest(
         rewritten=rewritten,
         nodes=tuple(NewNode(spec=node) for node in part.nodes),
@@ -52,7 +55,9 @@ def _compiled(evolved: Evolved, claim: Claim, registry: TaskRegistry) -> Evoluti
     )
 
 
-def _joined(edges: tuple[NewEdge, ...], claim: Claim, ledger: Ledger) -> tuple[NewEdge, ...]:
+def _joined(
+    edges: tuple[NewEdge, ...], claim: Claim, ledger: Ledger, specs: Mapping[int, NodeSpec]
+) -> tuple[NewEdge, ...]:
     """Fit new edges to the running graph: parameters that are free, conditions on heads that have ended (X3).
 
     Raises:
@@ -61,7 +66,6 @@ def _joined(edges: tuple[NewEdge, ...], claim: Claim, ledger: Ledger) -> tuple[N
     if not any(edge.when or edge.parameter for edge in edges):
         return edges
     run_id = claim.run.run_id
-    specs = ledger.node_specs(run_id, tenant_id=claim.tenant_id)
     rows = {row.key: row for row in ledger.nodes(run_id, tenant_id=claim.tenant_id)}
     bound: set[tuple[str, str]] = set()
     joined: list[NewEdge] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from billiard.exceptions import WorkerLostError
 from celery.worker.request import Request
 
 from graphrun.engine.message import GateMessage, NodeMessage
+from graphrun.engine.patience import until_answered
+from graphrun.errors import LedgerUnavailableError
 from graphrun.execution.event import DeliveryLost, Settled
 from graphrun.execution.run import Run
 from graphrun.storage.records import AttemptRecord
@@ -60,6 +63,9 @@ class NodeRequest(Request):
         """Write down what became of the child; a fault of it must not take down the process that consumes messages."""
         try:
             write()
+        except LedgerUnavailableError:
+            # The consumer goes on meanwhile: with the database away for long, the broker would take it for dead.
+            threading.Thread(target=until_answered, args=(write,), name="graphrun-record", daemon=True).start()
         except Exception:
             log.exception("what became of %s[%s] could not be recorded", self.name, self.id)
 
@@ -87,7 +93,9 @@ class NodeRequest(Request):
         result = self._engine.main_ledger().settle_for(
             message.run_id, message.node_id, task_id=self.id, fact=fact, record=record
         )
-        if result.accepted and result.gate_due:
+        if not result.accepted:
+            self._hand_back(message)
+        elif result.gate_due:
             self._send_gate(result.run)
 
     def _lose_delivery(self, reason: str) -> None:
@@ -96,12 +104,18 @@ class NodeRequest(Request):
         engine = self._engine
         result = engine.main_ledger().lose_delivery(message.run_id, message.node_id, task_id=self.id, fact=fact)
         if not result.accepted:
+            self._hand_back(message)
             return
         log.warning("run %s node %d: %s", message.run_id, message.node_id, reason)
         if result.gate_due:
             self._send_gate(result.run)
         else:
             engine.main_coordinator().send_one(result.run, message.node_id)
+
+    def _hand_back(self, message: NodeMessage) -> None:
+        """Let an attempt come again whose child ended before it could claim it: Celery drops the message now."""
+        if self._engine.main_coordinator().hand_back(message, after_seconds=0.0):
+            log.warning("run %s node %d: ended before it was taken; sent again", message.run_id, message.node_id)
 
     def _send_gate(self, run: Run) -> None:
         self._engine.dispatcher.send_gate(GateMessage(run.run_id, run.revision, run.wave, run.round))

@@ -7,9 +7,6 @@ delivery that lost its claim raises ``Ignore``, so that it is not counted beside
 from __future__ import annotations
 
 import logging
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery, Task
@@ -17,14 +14,13 @@ from celery.exceptions import Ignore, Reject
 
 from graphrun.engine.attempt import ClaimLostError
 from graphrun.engine.message import GATE_TASK, GateMessage, NodeMessage
+from graphrun.engine.soft_limit import soft_limit_held_back
 from graphrun.errors import EngineError, LedgerUnavailableError
 
 if TYPE_CHECKING:
     from graphrun.engine.app import Engine
 
 log = logging.getLogger("graphrun.worker")
-
-_SOFT_LIMIT_SIGNAL = getattr(signal, "SIGUSR1", None)
 
 
 class NodeTask(Task):
@@ -49,15 +45,12 @@ class NodeTask(Task):
         """
         engine: Engine = self.app.graphrun
         message = NodeMessage.from_args(args)
-        with _soft_limit_blocked():
+        with soft_limit_held_back():
             runner = engine.runner()
             try:
                 settlement = runner.run(message, task_id=self.request.id, invoke=self._invoke())
             except ClaimLostError as lost:
                 raise Ignore(str(lost)) from lost
-            except LedgerUnavailableError as away:
-                # Nothing was run: the message goes back as it is, still a member of its chord.
-                raise Reject(str(away), requeue=True) from away
             result = settlement.result
             if result.gate_due:
                 engine.dispatcher.send_gate(
@@ -101,32 +94,3 @@ def register(app: Celery, name: str, base: type[NodeTask] = NodeTask, **attribut
     if known is not None:
         raise EngineError(f"the Celery app has a task {name!r} of its own: give the @task function another name=")
     app.register_task(type("NodeTask", (base,), {"name": name, "__module__": __name__, **attributes})())
-
-
-@contextmanager
-def _soft_limit_blocked() -> Iterator[None]:
-    """Hold back the soft limit's signal outside the body: it must not land inside a claim or a settle (X15)."""
-    if _SOFT_LIMIT_SIGNAL is None:
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {_SOFT_LIMIT_SIGNAL})
-    try:
-        yield
-    finally:
-        # What came too late for the body is dropped: let through here it would make a settled member raise (H3).
-        if _SOFT_LIMIT_SIGNAL in signal.sigpending():
-            signal.sigwait({_SOFT_LIMIT_SIGNAL})
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def soft_limit_allowed() -> Iterator[None]:
-    """Let the soft limit's signal through around a node's body, and only there (X15)."""
-    if _SOFT_LIMIT_SIGNAL is None:
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {_SOFT_LIMIT_SIGNAL})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from celery import bootsteps
@@ -19,7 +20,7 @@ from celery.worker import state
 from graphrun.engine.coordinator import Coordinator
 from graphrun.engine.dispatcher import CeleryDispatcher
 from graphrun.engine.message import GateMessage
-from graphrun.errors import BrokerDownError
+from graphrun.errors import BrokerDownError, LedgerUnavailableError
 from graphrun.settings import Settings
 from graphrun.storage.ledger import Ledger
 
@@ -75,24 +76,33 @@ class Sweeper:
 
     def _start(self, grace: float) -> int:
         runs = self._ledger.created(grace, _BATCH)
-        for run in runs:
-            self._coordinator.launch(run.run_id)
-        return len(runs)
+        return self._each((run.run_id, partial(self._coordinator.launch, run.run_id)) for run in runs)
 
     def _fire(self, grace: float) -> int:
         gates = self._ledger.stalled_gates(grace, _BATCH)
-        for run_id, revision, wave, number in gates:
-            self._dispatcher.send_gate(GateMessage(run_id, revision, wave, number))
-        return len(gates)
+        return self._each((gate[0], partial(self._dispatcher.send_gate, GateMessage(*gate))) for gate in gates)
 
     def _resend(self, grace: float) -> int:
-        return sum(self._coordinator.resend(item.run, item.token) for item in self._ledger.unsent(grace, _BATCH))
+        unsent = self._ledger.unsent(grace, _BATCH)
+        return self._each((item.run.run_id, partial(self._coordinator.resend, item.run, item.token)) for item in unsent)
 
     def _send_due(self) -> int:
         due = self._ledger.due_nodes(_BATCH)
-        for run, node_id in due:
-            self._coordinator.send_one(run, node_id)
-        return len(due)
+        return self._each((run.run_id, partial(self._coordinator.send_one, run, node_id)) for run, node_id in due)
+
+    def _each(self, repairs: Iterable[tuple[str, Callable[[], object]]]) -> int:
+        """Carry out repairs and count those that were; one run that cannot be sent does not keep back the others."""
+        done = 0
+        for run_id, repair in repairs:
+            try:
+                repair()
+            except (BrokerDownError, LedgerUnavailableError):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever ails one run, the next one may be well
+                log.warning("run %s could not be repaired: %s: %s", run_id, type(error).__name__, error)
+            else:
+                done += 1
+        return done
 
 
 class SweeperThread:

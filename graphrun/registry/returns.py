@@ -19,12 +19,22 @@ class Done:
     Attributes:
         value: the output, of the annotated return type.
         summary: a sentence for the report.
-        implemented: what really ran, where a node has a subgraph of its own.
+        implemented: what really ran, where a node has a subgraph of its own: one part or several.
+
+    Raises:
+        GraphError: a text is none.
     """
 
     value: Any = None
     summary: str | None = None
-    implemented: str | None = None
+    implemented: str | Iterable[str] | None = None
+
+    def __post_init__(self) -> None:
+        _require_text("Done", "summary", self.summary)
+        if self.implemented is not None and not isinstance(self.implemented, str):
+            object.__setattr__(self, "implemented", tuple(self.implemented))
+            for part in self.implemented:
+                _require_text("Done", "each part of implemented", part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +44,19 @@ class Failed:
     Attributes:
         reason: what went wrong, for a reader.
         kind: a word that a policy's ``retry_on`` may name, as it names exception classes.
+
+    Raises:
+        GraphError: reason or kind is no text.
     """
 
     reason: str
     kind: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.reason is None:
+            raise GraphError("Failed: reason is a text, not None")
+        _require_text("Failed", "reason", self.reason)
+        _require_text("Failed", "kind", self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +88,8 @@ class Evolved:
     reason: str | None = None
 
     def __post_init__(self) -> None:
+        for name in ("scope", "owner", "reason"):
+            _require_text("Evolved", name, getattr(self, name))
         if self.params is not None:
             object.__setattr__(self, "params", dict(self.params))
         object.__setattr__(self, "add", tuple(_node(item) for item in self.add))
@@ -77,6 +98,11 @@ class Evolved:
 
 
 Return: TypeAlias = Done | Failed | Evolved
+
+
+def _require_text(what: str, name: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise GraphError(f"{what}: {name} is a text, not {value!r}")
 
 
 def normalise_return(value: object) -> Return:

@@ -6,18 +6,25 @@ graph, but for an evolution.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert
 
+from graphrun.codec import from_plain
 from graphrun.errors import RunNotFoundError
 from graphrun.execution.command import Decision, SendWave
 from graphrun.execution.event import NodeEvolved, NodeFailed
-from graphrun.execution.run import EvolutionRequest, RunView
+from graphrun.execution.inputs import evaluate_condition, run_scope
+from graphrun.execution.run import EvolutionRequest, NodeRun, Run, RunView, Truth
+from graphrun.execution.state import NodeState
 from graphrun.storage.documents import spec_to_text, to_text
+from graphrun.storage.outputs import Outputs
 from graphrun.storage.recording import Basis, Marks, spec_values, write_decision
-from graphrun.storage.rows import StoredRun, lock_run, read_run
+from graphrun.storage.rows import StoredRun, lock_run, read_output, read_run
 from graphrun.storage.tables import evolutions, node_specs
 from graphrun.storage.views import Loaded, current_document, load_view
 from graphrun.storage.writing import Writer
@@ -26,10 +33,11 @@ from graphrun.storage.writing import Writer
 class Gates:
     """Carries out gates."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, outputs: Outputs) -> None:
         self._writer = writer
+        self._outputs = outputs
 
-    def gate(self, run_id: str, decide: Callable[[RunView], Decision], *, token: str) -> Decision:
+    def gate(self, run_id: str, decide: Callable[[RunView, datetime], Decision], *, token: str) -> Decision:
         """Decide about a run under its lock; see ``Ledger.gate``."""
         made: list[Decision] = []
 
@@ -39,8 +47,8 @@ class Gates:
                 raise RunNotFoundError(f"there is no run {run_id}")
             if run.gate_token == token and made:
                 return made[-1]
-            loaded = load_view(connection, run.run)
-            decision = decide(loaded.view)
+            loaded = self._with_truths(connection, load_view(connection, run.run))
+            decision = decide(loaded.view, run.now)
             made.append(decision)
             if decision.events:
                 _write(connection, run, loaded, decision, token)
@@ -51,6 +59,38 @@ class Gates:
             return made[-1] if made and run is not None and run.gate_token == token else None
 
         return self._writer.run(write, landed)
+
+    def _with_truths(self, connection: Connection, loaded: Loaded) -> Loaded:
+        """Return the view with every condition evaluated that an evolution asks for on a head that has ended (X3).
+
+        The worker that asked did so for those that had ended by then; a sibling may have ended since.
+        """
+        structure = loaded.view.structure
+        if structure is None:
+            return loaded
+        ended = {node.key: node for node in structure.nodes.values() if node.state is NodeState.SUCCEEDED}
+        requests = {}
+        for node_id, request in loaded.view.requests.items():
+            edges = tuple(
+                replace(edge, truth=self._truth(connection, loaded.view.run, ended[edge.head], edge.when))
+                if edge.when is not None and edge.truth is None and edge.head in ended
+                else edge
+                for edge in request.edges
+            )
+            requests[node_id] = replace(request, edges=edges)
+        return replace(loaded, view=replace(loaded.view, requests=requests))
+
+    def _truth(self, connection: Connection, run: Run, head: NodeRun, when: str) -> Truth:
+        output = read_output(connection, run.run_id, head.node_id)
+        return evaluate_condition(
+            when,
+            result=None
+            if output is None
+            else from_plain(json.loads(self._outputs.load(output, connection=connection))),
+            status=head.state.value,
+            params=json.loads(current_document(connection, run.run_id, head.node_id)).get("params", {}),
+            run=run_scope(run.run_id),
+        )
 
 
 def _write(connection: Connection, run: StoredRun, loaded: Loaded, decision: Decision, token: str) -> None:
@@ -93,7 +133,7 @@ def _record_evolution(
         "number": number,
         "original": original,
         "evolved": evolved,
-        "changes": to_text({} if event is None else _changes(loaded, event)),
+        "changes": to_text({} if event is None else _changes(loaded, decision, event)),
         "asked_by": request.asked_by,
         "reason": request.reason,
         "refused": failed.error if event is None and failed is not None else None,
@@ -105,12 +145,13 @@ def _record_evolution(
         connection.execute(insert(node_specs).values(spec_row))
 
 
-def _changes(loaded: Loaded, event: NodeEvolved) -> dict[str, Any]:
+def _changes(loaded: Loaded, decision: Decision, event: NodeEvolved) -> dict[str, Any]:
     """Return the changed part of the graph, by key: node and edge numbers mean nothing to a reader."""
     structure = loaded.view.structure
     before = {} if structure is None else structure.nodes
     edges = {} if structure is None else structure.edges
-    keys = {node_id: node.key for node_id, node in before.items()} | {n.node_id: n.key for n in event.added_nodes}
+    keys = {node_id: node.key for node_id, node in before.items()}
+    keys |= {node.node_id: node.key for node in decision.nodes}  # what another evolution of this gate added, too
     removed = [edges[edge_id] for edge_id in event.removed_edges if edge_id in edges]
     return {
         "added": [node.key for node in event.added_nodes],

@@ -7,6 +7,7 @@ anything or runs a node.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -62,7 +63,7 @@ class Ledger:
         self.database = database
         self._outputs = Outputs(payloads or SqlPayloads(database), inline_limit_bytes)
         self._submissions = Submissions(writer, self._outputs)
-        self._gates = Gates(writer)
+        self._gates = Gates(writer, self._outputs)
         self._claims = Claims(database, writer)
         self._settlements = Settlements(database, writer, self._outputs)
         self._sweeping = Sweeping(database)
@@ -84,12 +85,13 @@ class Ledger:
         """
         return self._submissions.submit(submission, connection=connection)
 
-    def gate(self, run_id: str, decide: Callable[[RunView], Decision], *, token: str) -> Decision:
+    def gate(self, run_id: str, decide: Callable[[RunView, datetime], Decision], *, token: str) -> Decision:
         """Decide about a run under its lock and write the decision; one without events writes nothing (X8).
 
         Args:
             run_id: the run.
-            decide: the planner; called again when the transaction has to be repeated.
+            decide: the planner, given the view and the database's clock (§3.10); called again when the transaction has
+                to be repeated.
             token: made by the caller for this gate alone; ``mark_sent`` takes it when the decision was sent.
 
         Raises:

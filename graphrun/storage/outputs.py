@@ -27,6 +27,8 @@ class Outputs:
         digest = self._payloads.put(content, connection=connection)
         return OutputRef(digest=digest, size=len(content))
 
-    def load(self, reference: OutputRef) -> str:
+    def load(self, reference: OutputRef, *, connection: Connection | None = None) -> str:
         """Return an encoded output."""
-        return self._payloads.get(reference.digest).decode() if reference.inline is None else reference.inline
+        if reference.inline is not None:
+            return reference.inline
+        return self._payloads.get(reference.digest, connection=connection).decode()

@@ -35,8 +35,8 @@ class Payloads(Protocol):
             PayloadTooLargeError: over the limit; nothing was stored.
         """
 
-    def get(self, digest: str) -> bytes:
-        """Return stored bytes.
+    def get(self, digest: str, *, connection: Connection | None = None) -> bytes:
+        """Return stored bytes, read in an open transaction where that is given and the store is in its database.
 
         Raises:
             LedgerError: not an address, nothing there, or not what was stored.
@@ -65,11 +65,15 @@ class SqlPayloads:
             self._database.run_write(lambda writing: insert_unless_there(writing, payloads, row))
         return digest
 
-    def get(self, digest: str) -> bytes:
+    def get(self, digest: str, *, connection: Connection | None = None) -> bytes:
         """Return stored bytes; see :class:`Payloads`."""
         statement = select(payloads.c.content).where(payloads.c.digest == _checked(digest))
-        content: bytes | None = self._database.run_read(lambda reading: reading.execute(statement).scalar_one_or_none())
-        return _verified(digest, content)
+
+        def read(reading: Connection) -> bytes | None:
+            content: bytes | None = reading.execute(statement).scalar_one_or_none()
+            return content
+
+        return _verified(digest, self._database.run_read(read) if connection is None else read(connection))
 
 
 class FsspecPayloads:
@@ -95,7 +99,7 @@ class FsspecPayloads:
         self._files.mv(aside, path)
         return digest
 
-    def get(self, digest: str) -> bytes:
+    def get(self, digest: str, *, connection: Connection | None = None) -> bytes:  # noqa: ARG002 - files join no transaction
         """Return stored bytes; see :class:`Payloads`."""
         path = self._path(_checked(digest))
         try:

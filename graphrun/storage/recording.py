@@ -202,7 +202,8 @@ def _bookkeeping(event: Event, now: datetime) -> Mapping[str, Any]:
         case NodeQueued():
             return {**_UNCLAIMED, "queued_at": now, "not_before": event.not_before, "sent_at": None}
         case NodeRedelivered():
-            return {**_UNCLAIMED, "queued_at": now, "not_before": None, "sent_at": None}
+            # Due from now on and sent just now: if that send is lost, the sweeper sends it again (§3.7).
+            return {**_UNCLAIMED, "queued_at": now, "not_before": now, "sent_at": now}
         case NodeClaimed():
             return {"claimed_at": now, "worker": event.worker}
         case NodeAwaits():

@@ -256,6 +256,12 @@ def read_node(connection: Connection, run_id: str, node_id: int) -> StoredNode |
     return None if row is None else stored_node_from(row)
 
 
+def read_output(connection: Connection, run_id: str, node_id: int) -> OutputRef | None:
+    """Read where the output of a node is."""
+    statement = select(*OUTPUT_COLUMNS).where(_n.run_id == run_id, _n.node_id == node_id)
+    return output_from(connection.execute(statement).mappings().one())
+
+
 def stored_node_from(row: RowMapping) -> StoredNode:
     """Return a node row with its claim."""
     return StoredNode(

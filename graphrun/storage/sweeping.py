@@ -86,19 +86,12 @@ class Sweeping:
 
     def stalled_gates(self, older_than_seconds: float, limit: int) -> tuple[tuple[str, int, int, int], ...]:
         """Return gates that should have fired; see ``Ledger.stalled_gates``."""
-
-        def read(reading: Connection) -> tuple[tuple[str, int, int, int], ...]:
-            young = _n.changed_at > now(reading) - timedelta(seconds=older_than_seconds)
-            busy = exists().where(_n.run_id == _r.run_id, _n.wave == _r.wave, or_(is_open(_n), young))
-            statement = (
-                select(_r.run_id, _r.revision, _r.wave, _r.round)
-                .where(_r.state == RunState.RUNNING.value, _older(reading, older_than_seconds), ~busy)
-                .order_by(_r.changed_at)
-                .limit(limit)
-            )
-            return tuple((row.run_id, row.revision, row.wave, row.round) for row in reading.execute(statement))
-
-        return self._database.run_read(read)
+        # Asked first, as for nodes that are due: usually there is none.
+        if not self._database.run_read(
+            lambda reading: reading.execute(_stalled(now(reading), older_than_seconds).limit(1)).first()
+        ):
+            return ()
+        return self._database.run_write(lambda writing: _take_stalled(writing, older_than_seconds, limit))
 
     def hand_back(self, run_id: str, node_id: int, attempt: int, *, after_seconds: float) -> bool:
         """Let an attempt that nobody took be sent again; see ``Ledger.hand_back``."""
@@ -124,6 +117,30 @@ def _older(connection: Connection, seconds: float) -> ColumnElement[bool]:
 
 def _is_due(connection: Connection) -> ColumnElement[bool]:
     return or_(_n.not_before.is_(None), _n.not_before <= now(connection))
+
+
+def _stalled(at: datetime, older_than_seconds: float) -> Select[Any]:
+    """Ask for rounds without an open node whose gate nobody called, or called and lost (X8)."""
+    still = at - timedelta(seconds=older_than_seconds)
+    busy = exists().where(_n.run_id == _r.run_id, _n.wave == _r.wave, or_(is_open(_n), _n.changed_at > still))
+    again = at - timedelta(seconds=_DUE_AGAIN_SECONDS)
+    sent = and_(_r.gate_sent_at >= _r.changed_at, _r.gate_sent_at > again)
+    return (
+        select(_r.run_id, _r.revision, _r.wave, _r.round)
+        .where(_r.state == RunState.RUNNING.value, _r.changed_at <= still, ~busy)
+        .where(or_(_r.gate_sent_at.is_(None), ~sent))
+        .order_by(_r.changed_at)
+    )
+
+
+def _take_stalled(connection: Connection, seconds: float, limit: int) -> tuple[tuple[str, int, int, int], ...]:
+    """Take gates for sending: a queue that is slow must not be filled with the same gate at every sweep."""
+    at = now(connection)
+    taken = _stalled(at, seconds).limit(limit).with_for_update(of=runs, skip_locked=True, key_share=True)
+    rows = connection.execute(taken).all()
+    for row in rows:
+        connection.execute(update(runs).where(_r.run_id == row.run_id).values(gate_sent_at=at))
+    return tuple((row.run_id, row.revision, row.wave, row.round) for row in rows)
 
 
 def _due(at: datetime) -> Select[Any]:

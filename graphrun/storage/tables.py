@@ -97,6 +97,7 @@ runs = Table(
     Column("row_version", BigInteger, nullable=False, server_default="0"),
     Column("event_count", Integer, nullable=False, server_default="0"),
     Column("gate_token", String(TOKEN_LENGTH)),
+    Column("gate_sent_at", UtcTime),  # when the sweeper last sent the gate of the round, which nobody else had
     Column("sent", Boolean, nullable=False, server_default=true()),
     Column("sent_token", String(TOKEN_LENGTH)),
     Column("created_at", UtcTime, nullable=False),

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,7 +22,7 @@ from sqlalchemy.exc import OperationalError
 from graphrun.execution.command import Decision
 from graphrun.execution.event import GateReached, Settled
 from graphrun.execution.planner import advance
-from graphrun.execution.run import AttemptKind, EdgeRun, Run, Truth, planned_node
+from graphrun.execution.run import AttemptKind, EdgeRun, Run, RunView, Truth, planned_node
 from graphrun.execution.state import RunState
 from graphrun.model.spec import GraphSpec
 from graphrun.plan.waves import assign_waves
@@ -159,8 +159,11 @@ class Driver:
     def gate(self, run_id: str, *, token: str | None = None) -> Decision:
         """Call the gate of the open round, sending what it says."""
         run = self.run(run_id)
-        fact = GateReached(revision=run.revision, wave=run.wave, round=run.round, now=datetime.now(UTC))
-        return self.ledger.gate(run_id, lambda view: advance(view, fact), token=token or uuid4().hex)
+
+        def decide(view: RunView, now: datetime) -> Decision:
+            return advance(view, GateReached(revision=run.revision, wave=run.wave, round=run.round, now=now))
+
+        return self.ledger.gate(run_id, decide, token=token or uuid4().hex)
 
     def claim(
         self,

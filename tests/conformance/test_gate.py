@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -64,13 +65,13 @@ def test_a_decision_without_events_writes_nothing(driver: Any, ledger: Ledger) -
 
 def test_a_gate_of_an_unknown_run_is_an_error(ledger: Ledger) -> None:
     with pytest.raises(RunNotFoundError):
-        ledger.gate(str(uuid4()), lambda view: Decision(run=view.run), token="t")
+        ledger.gate(str(uuid4()), lambda view, _now: Decision(run=view.run), token="t")
 
 
 def test_a_planner_that_raises_leaves_the_run_as_it_was(driver: Any, ledger: Ledger) -> None:
     run_id = driver.submit(driver.graph("a")).run_id
 
-    def decide(_view: RunView) -> Decision:
+    def decide(_view: RunView, _now: datetime) -> Decision:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -85,7 +86,7 @@ def test_a_view_holds_two_waves_their_inbound_edges_and_their_heads(driver: Any,
         driver.do(run_id, node_id)
     driver.gate(run_id)
     views: list[RunView] = []
-    ledger.gate(run_id, lambda view: views.append(view) or Decision(run=view.run), token="t")  # type: ignore[func-returns-value]
+    ledger.gate(run_id, lambda view, _now: views.append(view) or Decision(run=view.run), token="t")  # type: ignore[func-returns-value]
     (view,) = views
     assert view.run.wave == 2
     assert sorted(view.nodes) == [0, 1, 2, 4]  # a as a head of c; not d, not the lone node of wave 1
@@ -202,5 +203,5 @@ def test_a_late_gate_does_nothing(driver: Any, ledger: Ledger) -> None:
     from graphrun.execution.planner import advance
 
     late = GateReached(revision=0, wave=1, round=0, now=datetime.now(UTC))
-    assert ledger.gate(run_id, lambda view: advance(view, late), token="t").events == ()
+    assert ledger.gate(run_id, lambda view, _now: advance(view, late), token="t").events == ()
     assert ledger.run(run_id, tenant_id=TENANT) == before

@@ -62,13 +62,11 @@ def test_a_gate_that_landed_returns_the_decision_that_it_wrote(driver: Any, ledg
     run_id = driver.submit(driver.graph("a")).run_id
     decided = []
 
-    def decide(view: Any) -> Any:
-        from datetime import UTC, datetime
-
+    def decide(view: Any, now: Any) -> Any:
         from graphrun.execution.event import GateReached
         from graphrun.execution.planner import advance
 
-        decided.append(advance(view, GateReached(revision=0, wave=0, round=0, now=datetime.now(UTC))))
+        decided.append(advance(view, GateReached(revision=0, wave=0, round=0, now=now)))
         return decided[-1]
 
     commits.fail()

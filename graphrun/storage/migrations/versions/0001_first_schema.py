@@ -77,6 +77,7 @@ def _create_runs() -> None:
         sa.Column("row_version", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("event_count", sa.Integer(), server_default="0", nullable=False),
         sa.Column("gate_token", sa.String(length=64), nullable=True),
+        sa.Column("gate_sent_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("sent", sa.Boolean(), server_default=sa.true(), nullable=False),
         sa.Column("sent_token", sa.String(length=64), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
