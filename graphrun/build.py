@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from graphrun.errors import GraphError, RegistryError, RelationError
+from graphrun.errors import ExpressionError, GraphError, RegistryError, RelationError
 from graphrun.model.condition import ExpressionCondition
 from graphrun.model.edge import Edge
 from graphrun.model.freezing import freeze
@@ -225,7 +225,10 @@ class Graph(ModelGraph):
         """
         for handle in (head, tail):
             self._require_own(handle)
-        condition = None if when is None else ExpressionCondition(when)
+        try:
+            condition = None if when is None else ExpressionCondition(when)
+        except ExpressionError as error:
+            raise ExpressionError(f"edge {head.key} -> {tail.key}: {error}") from error
         between = [edge for edge in self.find_node_edge(head.key, "out") if edge.tail == self[tail.key].id]
         if not between:
             edge = Edge(self[head.key], self[tail.key])
@@ -301,7 +304,7 @@ class Graph(ModelGraph):
         bound, faults = task.bind(params, lambda value: isinstance(value, NodeHandle))
         if faults:
             listed = "; ".join(str(fault) for fault in faults)
-            raise RegistryError(f"task {task.name}: {listed}")
+            raise RegistryError(f"task {task.name.removeprefix(TWIN_PREFIX)}: {listed}")
         heads: list[tuple[str, NodeHandle]] = []
         stored = {name: _stored(value, name, heads) for name, value in bound.items()}
         return stored, heads

@@ -104,12 +104,15 @@ class Client:
             ValidationFailedError: the graph may not run; nothing was written.
             IdempotencyConflictError: the key was used for another graph.
             SchemaVersionError: the database is older or newer than this graphrun.
+            GraphError: what was given is no graph.
+            EngineError: the Celery app runs tasks eagerly.
         """
         spec = _frozen(graph).with_settings(schedule=schedule, failure_policy=failure_policy)
-        tenant = tenant_id or self.settings.tenant_id
+        tenant = self.settings.tenant_id if tenant_id is None else tenant_id
         options = SubmitOptions(
             tenant_id=tenant, outputs=outputs, idempotency_key=idempotency_key, connection=connection
         )
+        self.engine.require_not_eager()
         submitted = submit(spec, self.registry, self.ledger, options)
         handle = RunHandle(self, submitted.run_id, tenant)
         if submitted.created and connection is None:

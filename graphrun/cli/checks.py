@@ -154,7 +154,7 @@ def _at_least(seconds: float) -> Callable[[Any], bool]:
 
 # (setting, what is safe, how bad it is otherwise, the remedy): the hazards H1 to H17 of Celery.
 _RULES: tuple[tuple[str, Callable[[Any], bool], Level, str], ...] = (
-    ("task_always_eager", lambda value: not value, Level.FAIL, "False; tests use graphrun.testing.run_inline"),
+    ("task_always_eager", lambda value: not value, Level.FAIL, "False; tests use Graph.run()"),
     ("accept_content", lambda value: list(value) == ["json"], Level.WARN, "['json']: pickle runs what it is sent"),
     ("result_chord_expires", _at_least(_DAY), Level.WARN, "longer than the longest wave, or its gate is lost"),
     ("worker_deduplicate_successful_tasks", lambda value: not value, Level.FAIL, "False: it hangs chords"),

@@ -6,6 +6,7 @@ traceback is shown only where it is asked for, by ``--debug`` or ``GRAPHRUN_DEBU
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import logging
@@ -130,10 +131,11 @@ def _one_line(text: str) -> str:
 
 def _have_streams() -> None:
     """Let what is printed to a stream that was closed before the start go nowhere."""
-    if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
-    if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as above
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+            atexit.register(nowhere.close)
+            setattr(sys, name, nowhere)
 
 
 def _never_fail_to_print() -> None:

@@ -111,6 +111,10 @@ class Engine:
             ),
         )
 
+    def require_not_eager(self) -> None:
+        """Refuse an app that was made eager after ``install``; see :func:`require_not_eager`."""
+        require_not_eager(self.app)
+
     def register_tasks(self) -> None:
         """Give every registered function and every plain Celery task of the app its node task."""
         if GateTask.name not in self.app.tasks:
@@ -155,8 +159,7 @@ def install(app: Celery, settings: Settings | None = None, registry: TaskRegistr
     known = getattr(app, "graphrun", None)
     if isinstance(known, Engine):
         return known
-    if app.conf.task_always_eager:
-        raise EngineError("task_always_eager is on: graphrun needs a broker; use graphrun.testing.run_inline in tests")
+    require_not_eager(app)
     engine = Engine(app, settings or Settings.load(), registry or default_registry())
     app.graphrun = engine
     app.steps["worker"].add(SweeperStep)
@@ -175,6 +178,16 @@ def install(app: Celery, settings: Settings | None = None, registry: TaskRegistr
     signals.worker_ready.connect(_tell_ready, weak=False)
     signals.task_unknown.connect(partial(hand_back_unknown, engine), weak=False)
     return engine
+
+
+def require_not_eager(app: Celery) -> None:
+    """Refuse an app that runs tasks where they are sent (§3.11).
+
+    Raises:
+        EngineError: it does.
+    """
+    if app.conf.task_always_eager:
+        raise EngineError("task_always_eager is on: graphrun needs a broker; in tests use Graph.run()")
 
 
 def make_app(settings: Settings | None = None, registry: TaskRegistry | None = None) -> Celery:

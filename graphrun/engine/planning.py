@@ -12,6 +12,7 @@ from graphrun.plan.delegated import Bound, DelegatedGraph, bound, delegate
 from graphrun.registry import TaskRegistry
 from graphrun.settings import Settings
 
+_HOURS_TOLD = 48
 _HOUR_SECONDS = 3600
 
 
@@ -75,5 +76,8 @@ def make_plan(spec: GraphSpec, registry: TaskRegistry, settings: Settings) -> Pl
 
 
 def _hours(seconds: float) -> str:
-    """Return seconds as they are up to an hour, else as hours."""
-    return f"{seconds:g} s" if seconds <= _HOUR_SECONDS else f"{seconds / _HOUR_SECONDS:.1f} h"
+    """Return seconds as they are up to an hour, up to two days as hours, else as days."""
+    if seconds <= _HOUR_SECONDS:
+        return f"{seconds:g} s"
+    hours = seconds / _HOUR_SECONDS
+    return f"{hours:.1f} h" if hours <= _HOURS_TOLD else f"{hours / 24:.0f} days"

@@ -69,7 +69,7 @@ def task(  # noqa: PLR0913 - the options of a task, each by name
         name: default ``module.qualname``.
         queue: Celery queue.
         owner: agent that owns the nodes.
-        timeout_seconds: limit of one attempt, in seconds; None is unbounded, left out it is the settings'.
+        timeout_seconds: limit of one attempt, in seconds; None is unbounded, left out it is an hour.
         soft_timeout_seconds: when the body is asked to end, in seconds.
         max_attempts: tries in all.
         priority: 0 to 9, 9 first.

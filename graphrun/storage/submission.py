@@ -75,6 +75,8 @@ def _check_names(submission: Submission) -> None:
     ):
         if text is None:
             continue
+        if not isinstance(text, str):
+            raise LedgerError(f"the {what} is a text, not {text!r}")
         if not 0 < len(text) <= most:
             raise LedgerError(f"the {what} has {len(text)} characters; it takes 1 to {most}")
         if "\x00" in text or any("\ud800" <= char <= "\udfff" for char in text):

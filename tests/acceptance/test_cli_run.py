@@ -24,6 +24,7 @@ pytestmark = [
 ]
 
 QUICKSTART = str(REPOSITORY / "examples" / "01_quickstart" / "graph.py") + ":graph"
+POLICIES = str(REPOSITORY / "examples" / "04_failure_policies" / "policies.py")
 GRAPHS = """
 from graphrun import Graph
 from graphrun.builtin import echo, fail, sleep
@@ -96,6 +97,20 @@ def test_for_people_the_plan_stands_beside_the_report(cli):
     assert "PLANNED     : wave1[north∥south] → gate → wave2[total]" in out
     assert "IMPLEMENTED : wave1[north∥south] → gate → wave2[total]" in out
     assert "VERDICT    : matches" in out
+    assert "OUTPUT of total: 71" in out
+
+
+def test_what_did_not_run_is_not_shown_as_implemented(cli):
+    out = cli("run", f"{POLICIES}:fail_fast", "--local").stdout
+    assert "IMPLEMENTED : wave1[good∥bad] → gate → wave2[merge (cancelled)] → gate → wave3[announce (cancelled)]" in out
+    assert "merge status=cancelled(fail_fast)" in out
+
+
+def test_after_a_local_run_list_says_where_it_is(tmp_path):
+    cli = CommandLine(tmp_path)
+    cli("run", QUICKSTART, "--local", "--json")
+    (file,) = (tmp_path / ".graphrun").glob("*.db")
+    assert f"is kept in sqlite:///.graphrun/{file.name}: say --database with it" in cli("list").stderr
 
 
 def test_a_run_that_failed_is_exit_code_1_and_still_one_document(cli):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import sqlite3
+import subprocess
 import time
 import urllib.request
 from contextlib import closing
+from urllib.parse import urlsplit
 
 import pytest
 from commands import REPOSITORY, CommandLine, read_until
@@ -20,6 +23,24 @@ pytestmark = pytest.mark.redis
 
 SURVEY = str(REPOSITORY / "examples" / "03_retry_and_evolution" / "survey.py")
 POLICIES = str(REPOSITORY / "examples" / "04_failure_policies" / "policies.py")
+ELSEWHERE = """
+from graphrun import Graph, task
+
+
+@task(name="elsewhere.io", queue="io")
+def io() -> int:
+    return 1
+
+
+@task(name="elsewhere.here")
+def here() -> int:
+    return 1
+
+
+graph = Graph("elsewhere")
+graph.add(io, key="a")
+graph.add(here, key="b")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +170,25 @@ def test_doctor_fails_for_a_queue_that_nobody_serves(cli):
     assert "no worker serves elsewhere -> graphrun worker --queues elsewhere" in done.stdout
 
 
+def test_a_queue_that_nobody_serves_and_a_task_that_nobody_knows_are_named(tmp_path):
+    with LocalServer() as server:
+        cli = CommandLine(tmp_path, GRAPHRUN_BROKER_URL=server.broker_url, GRAPHRUN_RESULT_URL=server.result_url)
+        cli.write("elsewhere.py", ELSEWHERE)
+        worker = cli.start("worker", "--tasks", POLICIES, "--concurrency", "1")
+        read_until(worker.stderr, " ready.")
+        done = cli("run", "elsewhere.py", "--timeout", "12")
+        doctor = cli("doctor")
+        os.kill(worker.pid, signal.SIGTERM)
+        worker.communicate(timeout=30)
+    assert done.returncode == 1
+    assert "no worker serves queue io: graphrun worker --queues io" in done.stderr
+    assert "no worker knows task elsewhere.here: start a worker with the module" in done.stderr
+    assert "goes on: graphrun show" in done.stderr
+    assert doctor.returncode == 1
+    assert "no worker serves queue io -> graphrun worker --queues io" in doctor.stdout
+    assert "no worker knows task elsewhere.here" in doctor.stdout
+
+
 def test_a_pass_of_the_sweeper_says_what_it_did(cli, survey):
     document = json.loads(cli("sweep", "--json").stdout)
     assert document.keys() >= {"started", "gates", "resent", "due"}
@@ -173,6 +213,40 @@ def test_a_run_that_nobody_serves_says_how_to_start_a_worker(tmp_path):
     assert "no worker answers; start one in another terminal: graphrun worker" in done.stderr
 
 
+@pytest.mark.rabbitmq
+def test_a_broker_that_refuses_the_password_keeps_the_run_and_says_so(tmp_path, rabbitmq_url):
+    url = urlsplit(rabbitmq_url)
+    wrong = f"amqp://{url.username}:wrong@{url.hostname}:{url.port or 5672}{url.path}"
+    cli = CommandLine(tmp_path, GRAPHRUN_BROKER_URL=wrong)
+    done = cli("submit", SURVEY)
+    assert (done.returncode, len(done.stdout.split())) == (0, 1)
+    assert "is kept and starts when a worker" in done.stderr
+    assert "wrong" not in done.stderr
+    assert "is it up, and the URL right?" in cli("doctor").stdout
+
+
+def test_a_broker_of_no_kind_that_there_is_writes_nothing(tmp_path):
+    cli = CommandLine(tmp_path, GRAPHRUN_BROKER_URL="foo://127.0.0.1")
+    done = cli("submit", SURVEY)
+    assert done.returncode == 1
+    assert "GRAPHRUN_BROKER_URL = 'foo://127.0.0.1': not a broker" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_stdout_is_no_error(tmp_path):
+    cli = CommandLine(tmp_path)
+    done = subprocess.run(
+        f"{shlex.join(cli.command('plan', SURVEY))} >&-",
+        shell=True,
+        cwd=tmp_path,
+        env=cli.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_reading_makes_no_database(tmp_path):
     cli = CommandLine(tmp_path)
     for command in (["list"], ["show", "0123456789"], ["report", "0123456789"], ["db", "current"]):
@@ -192,6 +266,19 @@ def test_a_database_of_another_version_is_refused_with_the_remedy(tmp_path):
         done = cli(*command)
         assert done.returncode == 1, command
         assert "graphrun db upgrade" in done.stderr
+
+
+def test_a_database_of_an_unknown_version_is_not_told_to_be_upgraded(tmp_path):
+    cli = CommandLine(tmp_path)
+    cli("db", "upgrade")
+    with closing(sqlite3.connect(tmp_path / ".graphrun" / "graphrun.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    for command in (["list"], ["db", "upgrade"], ["db", "current"], ["doctor"]):
+        done = cli(*command)
+        said = done.stdout + done.stderr
+        assert "9999" in said, command
+        assert "db upgrade" not in said, command
 
 
 def test_up_brings_redis_workers_and_flower_and_ends_with_ctrl_c(tmp_path):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -237,6 +241,39 @@ def test_h2_a_node_whose_task_a_worker_does_not_know_runs_when_one_comes_that_do
         assert handle.wait(timeout=60).value == "succeeded"
     assert {node.attempt for node in handle.nodes()} == {1}
     assert handle.output("join") == [1, 2]
+
+
+def test_an_attempt_whose_child_died_before_it_took_it_comes_again(make_client, idle: Settings, tmp_path: Path) -> None:
+    """§3.6: the child is killed while it waits for the database; Celery drops the message then."""
+    client = make_client(idle)
+    handle = client.submit(_simple())
+    database = sqlite3.connect(make_url(idle.database_url).database or "", isolation_level=None)
+    with closing(database):
+        database.execute("BEGIN IMMEDIATE")
+        (tmp_path / "killed").mkdir()
+        with Worker(idle, tmp_path / "killed", concurrency=1) as worker:
+            wait_until(lambda: "received" in worker.log.read_text())
+            found = subprocess.run(["pgrep", "-P", str(worker.pid)], capture_output=True, text=True, check=True)
+            for child in found.stdout.split():
+                os.kill(int(child), signal.SIGKILL)
+            database.execute("ROLLBACK")
+            assert handle.wait(timeout=60).value == "succeeded"
+    assert {node.attempt for node in handle.nodes()} == {1}
+
+
+def test_a_run_that_cannot_be_sent_is_kept_and_keeps_no_other_back(make_client, idle: Settings) -> None:
+    client = make_client(idle)
+    client.engine.app.conf.task_create_missing_queues = False
+    graph = Graph("nowhere")
+    graph.add(bodies.const, value=1, policy={"queue": "nowhere"}, key="a")
+    poisoned = client.submit(graph)
+    assert "is kept and not sent yet" in (poisoned.warning or "")
+    with client.ledger.database.write() as connection:
+        good = client.submit(_simple(), connection=connection)
+    swept = client.engine.sweeper().sweep(grace_seconds=0.0)
+    assert (swept.started, swept.resent) == (1, 0)
+    assert (poisoned.status, good.status) == ("running", "running")
+    assert len(_queued_messages(idle)) == 2
 
 
 def test_x8_a_gate_called_many_times_decides_once(client: Client, worker: Worker) -> None:

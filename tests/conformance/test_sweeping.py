@@ -5,7 +5,10 @@ from typing import Any
 
 from sqlalchemy import Table, update
 
-from graphrun.execution.run import AttemptKind
+from graphrun.execution.command import Decision
+from graphrun.execution.event import DeliveryLost, GateReached
+from graphrun.execution.planner import advance
+from graphrun.execution.run import AttemptKind, RunView
 from graphrun.storage.ledger import Ledger
 from graphrun.storage.records import Dispatch, Unsent
 from graphrun.storage.tables import node_runs, runs
@@ -106,6 +109,10 @@ def test_a_gate_that_did_not_fire_is_stalled(driver: Any, ledger: Ledger) -> Non
     assert ledger.stalled_gates(60, 10) == ()  # its settle is young: the gate is on its way
     _age(ledger, node_runs, 61)
     assert ledger.stalled_gates(60, 10) == ((run_id, 0, 1, 0),)
+    # Handed out once: a queue that is slow is not filled with one gate at every sweep.
+    assert ledger.stalled_gates(60, 10) == ()
+    _age(ledger, runs, 600, gate_sent_at=datetime.now(UTC) - timedelta(seconds=120))
+    assert ledger.stalled_gates(60, 10) == ((run_id, 0, 1, 0),)  # that one was lost too
     driver.gate(run_id)
     assert ledger.stalled_gates(0, 10) == ()
 
@@ -151,3 +158,26 @@ def test_h2_a_verification_that_is_handed_back_is_due_again(driver: Any, ledger:
     ((_run, node_id),) = ledger.due_nodes(10)
     (dispatch,) = ledger.dispatches(run_id, (node_id,))
     assert (dispatch.kind, dispatch.task) == (AttemptKind.VERIFY, "check")
+
+
+def test_a_redelivery_whose_send_was_lost_is_sent_again(driver: Any, ledger: Ledger) -> None:
+    """§3.7: the parent writes the redelivery and then sends it; in between it may end."""
+    run_id = driver.start(driver.graph("a"))
+    driver.claim(run_id, 0, task_id="t1")
+    ledger.lose_delivery(run_id, 0, task_id="t1", fact=DeliveryLost(node_id=0, attempt=1, reason="SIGKILL"))
+    assert ledger.due_nodes(10) == ()  # it was sent a moment ago
+    _age(ledger, node_runs, 0, sent_at=datetime.now(UTC) - timedelta(seconds=120))
+    assert [node_id for _run, node_id in ledger.due_nodes(10)] == [0]
+
+
+def test_a_gate_is_given_the_clock_of_the_database(driver: Any, ledger: Ledger) -> None:
+    """§3.10: what is not to start before a time is compared with this clock, and so it is counted from it."""
+    run_id = driver.submit(driver.graph("a")).run_id
+    clocks: list[datetime] = []
+
+    def decide(view: RunView, now: datetime) -> Decision:
+        clocks.append(now)
+        return advance(view, GateReached(revision=0, wave=0, round=0, now=now))
+
+    ledger.gate(run_id, decide, token="t")
+    assert ledger.run(run_id, tenant_id="t1").changed_at == clocks[0]

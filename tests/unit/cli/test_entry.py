@@ -53,7 +53,10 @@ def test_help_loads_neither_celery_nor_sqlalchemy_nor_pydantic():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["plan"], ["nonsense"], ["plan", "--nonsense"], ["list", "--limit", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["plan"], ["nonsense"], ["plan", "--nonsense"], ["list", "--limit", "0"], ["worker", "--loglevel", "zzz"]],
+)
 def test_bad_usage_is_exit_code_2(arguments, capsys):
     assert main(arguments) == 2
     assert "Usage: graphrun" in capsys.readouterr().err

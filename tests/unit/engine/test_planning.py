@@ -34,6 +34,8 @@ def test_promise_1_a_long_bound_is_told_in_hours() -> None:
     assert "ends within 17.1 h" not in str(make_plan(_spec(a=ONCE), REGISTRY, SETTINGS))
     slow = Policy(timeout_seconds=3600, max_attempts=1, max_deliveries=3, max_evolutions=0)
     assert "ends within 3.0 h" in str(make_plan(_spec(a=slow), REGISTRY, SETTINGS))
+    slower = Policy(timeout_seconds=86_400, max_attempts=2, max_deliveries=3, max_evolutions=0)
+    assert "ends within 6 days" in str(make_plan(_spec(a=slower), REGISTRY, SETTINGS))
 
 
 def test_x15_a_node_without_a_time_limit_is_named_and_no_bound_is_given() -> None:

@@ -33,6 +33,9 @@ def test_a_worker_with_queues_of_its_own_serves_the_gates_unless_it_is_told_not_
     app.amqp.queues.select(["images"])
     _serve_queues(engine, instance=SimpleNamespace(app=app))
     assert set(app.amqp.queues.consume_from) == served
+    if serve_gates:
+        # Redis is asked in this order: a gate behind nodes would hold its whole run.
+        assert next(iter(app.amqp.queues.consume_from)) == "gates"
 
 
 def test_a_worker_without_queues_of_its_own_serves_the_nodes_default_queue_too() -> None:
