@@ -72,10 +72,11 @@ class Engine:
 
     def close(self) -> None:
         """Close the connections of this process to database and broker; what is used afterwards opens new ones."""
-        for name in ("ledger", "main_ledger"):
-            part = self._parts.get(name)
+        for part in self._parts.values():
             if isinstance(part, Ledger):
                 part.database.dispose()
+            elif isinstance(part, AttemptRunner):
+                part.close()
         self._parts = {}
         self.app.close()
 

@@ -81,6 +81,12 @@ class AttemptRunner:
         """One event loop a process for async bodies (§3.11)."""
         return asyncio.Runner()
 
+    def close(self) -> None:
+        """Close the event loop, if an async body made one."""
+        loop = self.__dict__.pop("_loop", None)
+        if loop is not None:
+            loop.close()
+
     def run(self, message: NodeMessage, *, task_id: str, invoke: Invoke | None = None) -> Settlement:
         """Run one delivery of an attempt to its end.
 

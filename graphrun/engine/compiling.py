@@ -164,15 +164,8 @@ def _rows(spec: GraphSpec, edges: Iterable[EdgeSpec], registry: TaskRegistry) ->
     position = spec.position
     for number, edge in enumerate(edges):
         required, droppable = needs.of(edge)
-        yield EdgeRun(
-            edge_id=number,
-            head=position[edge.head],
-            tail=position[edge.tail],
-            parameter=edge.parameter,
-            when=edge.when,
-            required=required,
-            droppable=droppable,
-        )
+        head, tail = position[edge.head], position[edge.tail]
+        yield EdgeRun(number, head, tail, edge.parameter, edge.when, required, droppable)
 
 
 class _Needs:

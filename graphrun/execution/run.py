@@ -82,7 +82,7 @@ class NodeRun:
     resources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EdgeRun:
     """One enabled edge in a run.
 

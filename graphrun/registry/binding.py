@@ -97,16 +97,18 @@ def _bound(
         return _literal(value, annotation, path)
     if len(path) > MAX_DEPTH:
         return None, [f"nested deeper than {MAX_DEPTH}, or it contains itself"]
-    if isinstance(value, Mapping):
-        items = [(key, item, element_annotation(annotation, dict, 0)) for key, item in value.items()]
-    else:
-        items = [(at, item, element_annotation(annotation, type(value), at)) for at, item in enumerate(value)]
+    is_mapping = isinstance(value, Mapping)
+    container = dict if is_mapping else type(value)
     bound: dict[Any, Any] = {}
     problems: list[str] = []
-    for key, item, wanted in items:
+    for key, item in value.items() if is_mapping else enumerate(value):
+        if is_reference(item):
+            bound[key] = item
+            continue
+        wanted = element_annotation(annotation, container, 0 if is_mapping else key)
         bound[key], found = _bound(item, wanted, is_reference, (*path, key))
         problems += found
-    if not isinstance(value, Mapping):
+    if not is_mapping:
         return list(bound.values()), problems
     problems += [f"the key {key!r} is not text (at {path_of(path)})" for key in bound if type(key) is not str]
     escaped = any(type(key) is str and key.startswith("$") for key in bound)

@@ -180,4 +180,4 @@ def test_a_gate_is_given_the_clock_of_the_database(driver: Any, ledger: Ledger) 
         return advance(view, GateReached(revision=0, wave=0, round=0, now=now))
 
     ledger.gate(run_id, decide, token="t")
-    assert ledger.run(run_id, tenant_id="t1").changed_at == clocks[0]
+    assert ledger.run(run_id, tenant_id="acme").changed_at == clocks[0]
