@@ -166,3 +166,25 @@ def test_o21_a_long_error_is_cut_to_the_limit_and_says_by_how_much(ledger: Ledge
     assert _runner(ledger, registry, error_limit_characters=100).run(message, task_id="t").status == "failed"
     (attempt,) = ledger.attempts(message.run_id, tenant_id=TENANT)
     assert attempt.error == "RuntimeError: " + "x" * 86 + "… [914 more characters]"
+
+
+def test_x6_what_an_attempt_is_asked_is_hashed_with_its_inputs(ledger: Ledger, registry: TaskRegistry) -> None:
+    """Equal in a retry, other where an upstream gave another value."""
+    hashes = []
+    for value in (1, 2, 2):
+        graph = Graph("asked", registry=registry)
+        head = graph.add(task(name=f"gives-{len(hashes)}", registry=registry)(lambda value=value: value), key="head")
+        graph.add(_reads(registry), key="reads", x=head, policy={"max_attempts": 2})
+        run = graph.run(ledger=ledger)
+        asked = [one.subgraph_hash for one in ledger.attempts(run.run_id, tenant_id="inline", key="reads")]
+        assert len(asked) == 2
+        assert len(set(asked)) == 1
+        hashes.append(asked[0])
+    assert hashes[0] != hashes[1] == hashes[2]
+
+
+def _reads(registry: TaskRegistry) -> Any:
+    def reads(x: int) -> int:
+        raise RuntimeError(str(x))
+
+    return registry.get("reads") if "reads" in registry else task(name="reads", registry=registry)(reads)

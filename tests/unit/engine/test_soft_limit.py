@@ -18,7 +18,7 @@ from graphrun import Graph, Settings, TaskRegistry, task
 from graphrun.engine.app import Engine, make_app
 from graphrun.engine.coordinator import Coordinator
 from graphrun.engine.inline import InlineSender
-from graphrun.engine.message import NodeMessage
+from graphrun.engine.message import GateMessage, NodeMessage
 from graphrun.engine.submitting import SubmitOptions, submit
 
 NOBODY = "redis://127.0.0.1:1/0"
@@ -63,6 +63,39 @@ def _limit() -> Iterator[None]:
     before = signal.signal(signal.SIGUSR1, ends)
     yield
     signal.signal(signal.SIGUSR1, before)
+
+
+def test_x15_x16_a_limit_reaches_the_verify_task_too(engine: Engine) -> None:
+    """One that passes before it starts lands when it does: the verdict is a failure."""
+    ledger = engine.checked_ledger()
+    graph = Graph("verified", registry=engine.registry)
+    graph.add("limited", key="a", verify="limited", policy={"max_attempts": 1})
+    run_id = submit(graph.freeze(), engine.registry, ledger, SubmitOptions(tenant_id="default")).run_id
+    sender = InlineSender()
+    coordinator = Coordinator(ledger, sender)
+    coordinator.launch(run_id)
+    node_task = engine.app.tasks["limited"]
+    body = sender.queue.popleft()
+    assert isinstance(body, NodeMessage)
+    node_task.push_request(id="body")
+    node_task.run(*body.to_args())
+    node_task.pop_request()
+    coordinator.gate(GateMessage(run_id, 0, 1, 0))
+    verify = next(message for message in sender.queue if isinstance(message, NodeMessage))
+    passed: list[int] = []
+
+    def passes(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement.startswith("UPDATE node_runs") and not passed:
+            passed.append(1)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    event.listen(ledger.database.engine, "after_cursor_execute", passes)
+    node_task.push_request(id="verify")
+    node_task.run(*verify.to_args())
+    node_task.pop_request()
+    (node,) = ledger.nodes(run_id, tenant_id="default")
+    assert node.state == "failed"
+    assert (node.verify_result or "").startswith("fail: LimitError")
 
 
 @pytest.mark.parametrize("moment", ["UPDATE node_runs", "INSERT INTO attempts"], ids=["claim", "settle"])
