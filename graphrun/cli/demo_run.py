@@ -26,10 +26,11 @@ _TASKS = "graphrun.cli.demo_graph"
 
 def _program() -> str:
     """Return how this program is called here: its name where the shell finds it, else its place."""
-    called = Path(sys.argv[0])
-    if shutil.which(called.name) == str(called.absolute()):
+    called, here = Path(sys.argv[0]).absolute(), Path.cwd()
+    if called.name == "__main__.py":
+        return "python -m graphrun"
+    if shutil.which(called.name) == str(called):
         return called.name
-    here = Path.cwd()
     return str(called.relative_to(here) if called.is_relative_to(here) else called)
 
 

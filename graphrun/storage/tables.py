@@ -231,15 +231,8 @@ edge_runs = Table(
     _among("cause", Cause, nullable=True),
     CheckConstraint("edge_id >= 0 AND head <> tail", name="not_onto_itself"),
     CheckConstraint("truth IS NULL OR condition IS NOT NULL", name="truth_of_condition"),
-    Index(
-        "ix_edge_runs_run_id_head",  # a settle asks for the conditions behind its node; most edges have none
-        "run_id",
-        "head",
-        sqlite_where=column("condition").is_not(None),
-        postgresql_where=column("condition").is_not(None),
-    ),
+    Index("ix_edge_runs_run_id_head", "run_id", "head"),
     Index("ix_edge_runs_run_id_tail", "run_id", "tail"),
-    sqlite_with_rowid=False,  # one tree less to write for each of the many edges of a dense graph
 )
 
 # One row for each end of a claim. ``writer`` is the token of the write: finding it there means that the write happened.

@@ -320,15 +320,8 @@ def _create_edge_runs() -> None:
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("run_id", "edge_id", name=op.f("pk_edge_runs")),
-        sqlite_with_rowid=False,
     )
-    op.create_index(
-        "ix_edge_runs_run_id_head",
-        "edge_runs",
-        ["run_id", "head"],
-        sqlite_where=sa.text("condition IS NOT NULL"),
-        postgresql_where=sa.text("condition IS NOT NULL"),
-    )
+    op.create_index("ix_edge_runs_run_id_head", "edge_runs", ["run_id", "head"])
     op.create_index("ix_edge_runs_run_id_tail", "edge_runs", ["run_id", "tail"])
 
 
