@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from graphrun.engine.message import TWIN_PREFIX
 from graphrun.errors import ExpressionError, GraphError, RegistryError, RelationError
 from graphrun.model.condition import ExpressionCondition
 from graphrun.model.edge import Edge
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from graphrun.client import Client, RunHandle
     from graphrun.engine.inline import InlineRun
     from graphrun.engine.planning import Plan
-
-
-TWIN_PREFIX = "graphrun:"  # the name under which a plain Celery task runs as a node (engine/twin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from graphrun.cli.session import settings_of, wanted_by
+from graphrun.cli.session import open_reader, settings_of, wanted_by
 from graphrun.cli.terminal import startable
 from graphrun.client import Client
 from graphrun.engine.attendance import attendance
@@ -207,12 +207,12 @@ def _workers(app: Any, settings: Settings) -> Iterator[Check]:
 
 def _queued(settings: Settings) -> list[tuple[str, str]]:
     """Return queue and task of the nodes that wait for a worker, in the newest runs that go on."""
-    with Client(settings) as client:
-        try:
+    try:
+        with open_reader(settings.database_url) as client:  # it makes no file
             runs = [client.run(row.run_id) for row in client.runs(state=RunState.RUNNING, limit=_RUNS)]
-        except GraphrunError:
-            return []  # what is wrong with the database stands in a line of its own
-        queued = [node for run in runs for node in run.nodes() if node.state is NodeState.QUEUED]
+            queued = [node for run in runs for node in run.nodes() if node.state is NodeState.QUEUED]
+    except GraphrunError:
+        return []  # what is wrong with the database stands in a line of its own
     return wanted_by(queued, settings)
 
 

@@ -97,10 +97,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except GraphrunError as error:
         return _tell(_lines(error), debug=debug)
-    except BrokenPipeError:
-        # Who read the output has seen enough; what is left of it must not fail again when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except Exception as error:  # noqa: BLE001 - whatever it was, a person reads one line and not a traceback
         hint = "" if debug else " (--debug shows where)"
         first = str(error).strip().partition("\n")[0]

@@ -6,6 +6,7 @@ Everything goes to stderr, so that stdout holds the result alone. It must not pr
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -53,17 +54,17 @@ def follow(
     raise WaitTimeoutError(f"run {handle.run_id} is {state.value} after {timeout:g} s")
 
 
-class _View:
+class _View(ABC):
     """Reads the run's progress now and then, more rarely the longer reading takes."""
 
     def __init__(self, handle: RunHandle, every: float) -> None:
         self._handle = handle
         self._every = every
-        self._begun = time.monotonic()
         self._next = 0.0
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Begin to count the time."""
+        self._begun = time.monotonic()
 
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
         """Show how it ended; after an error there may be nobody left to ask."""
@@ -79,9 +80,9 @@ class _View:
         after = time.monotonic()
         self._next = after + max(self._every, (after - before) * _READING_SHARE)
 
+    @abstractmethod
     def draw(self, progress: Progress) -> None:
         """Show it."""
-        raise NotImplementedError
 
     def _progress(self) -> Progress:
         row = self._handle.row
@@ -105,6 +106,7 @@ class _Table(_View):
         self._live = Live(console=console, auto_refresh=False, vertical_overflow="ellipsis")
 
     def __enter__(self) -> None:
+        super().__enter__()
         self._live.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:

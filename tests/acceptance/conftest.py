@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,14 @@ def worker(client: Client, settings: Settings, tmp_path_factory: pytest.TempPath
     assert client.ledger
     with Worker(settings, tmp_path_factory.mktemp("worker"), concurrency=2) as started:
         yield started
+
+
+@pytest.fixture
+def make_client() -> Iterator[Callable[[Settings], Client]]:
+    """Return clients for given settings, closed after the test."""
+    with ExitStack() as stack:
+
+        def make(settings: Settings) -> Client:
+            return stack.enter_context(Client(settings, app=make_app(settings, default_registry())))
+
+        yield make

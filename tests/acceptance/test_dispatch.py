@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -13,9 +11,7 @@ import pytest
 import redis
 from workers import Worker, wait_until
 
-from graphrun import Client, Graph, Settings
-from graphrun.engine.app import make_app
-from graphrun.registry import default_registry
+from graphrun import Graph, Settings
 
 pytestmark = pytest.mark.redis
 
@@ -31,16 +27,6 @@ def idle(settings: Settings, tmp_path: Path) -> Settings:
             "control_queue": f"idle-control-{uuid4().hex[:8]}",
         }
     )
-
-
-@pytest.fixture
-def make_client() -> Iterator[Callable[[Settings], Client]]:
-    with ExitStack() as stack:
-
-        def make(settings: Settings) -> Client:
-            return stack.enter_context(Client(settings, app=make_app(settings, default_registry())))
-
-        yield make
 
 
 def _messages(settings: Settings) -> list[bytes]:

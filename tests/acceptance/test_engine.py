@@ -6,8 +6,7 @@ import os
 import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,7 +19,7 @@ from sqlalchemy import make_url
 from workers import Worker, wait_until
 
 from graphrun import Client, Graph, Settings
-from graphrun.engine.app import install, make_app
+from graphrun.engine.app import install
 from graphrun.engine.message import GateMessage
 from graphrun.errors import EngineError, GraphrunError, IdempotencyConflictError, ValidationFailedError
 from graphrun.registry import TaskRegistry, default_registry
@@ -55,17 +54,6 @@ def idle(settings: Settings, tmp_path: Path) -> Settings:
             "sweep_grace_seconds": 0.5,
         }
     )
-
-
-@pytest.fixture
-def make_client() -> Iterator[Callable[[Settings], Client]]:
-    """Return clients for given settings, closed after the test."""
-    with ExitStack() as stack:
-
-        def make(settings: Settings) -> Client:
-            return stack.enter_context(Client(settings, app=make_app(settings, default_registry())))
-
-        yield make
 
 
 # --- bad input: refused with one clear error, nothing written, nothing sent

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from uuid import uuid4
 
 import bodies_storing
 import pytest
-from workers import Worker
+from workers import Worker, unswept
 
 from graphrun import Client, Graph, Settings
 from graphrun.engine.app import make_app
@@ -18,18 +17,7 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture(scope="module")
 def alone(settings: Settings) -> Settings:
-    """Settings under which no sweeper makes a pass while a test runs."""
-    name = uuid4().hex[:8]
-    return Settings.load(
-        **settings.model_dump()
-        | {
-            "queue": f"soft-{name}",
-            "control_queue": f"soft-control-{name}",
-            "sweep_interval_seconds": 3600.0,
-            "sweep_grace_seconds": 3600.0,
-            "hard_limit_grace_seconds": 20.0,
-        }
-    )
+    return unswept(settings, hard_limit_grace_seconds=20.0)
 
 
 @pytest.fixture(scope="module")

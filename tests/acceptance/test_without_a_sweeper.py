@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import bodies
 import pytest
 import redis
-from workers import Worker, wait_until
+from workers import Worker, unswept, wait_until
 
 from graphrun import Client, Graph, Settings
 from graphrun.engine.app import make_app
@@ -18,23 +17,9 @@ from graphrun.registry import default_registry
 pytestmark = pytest.mark.redis
 
 
-def _unswept(settings: Settings) -> Settings:
-    """Return settings with queues of their own, under which no sweeper makes a pass while a test runs."""
-    name = uuid4().hex[:8]
-    return Settings.load(
-        **settings.model_dump()
-        | {
-            "queue": f"alone-{name}",
-            "control_queue": f"alone-control-{name}",
-            "sweep_interval_seconds": 3600.0,
-            "sweep_grace_seconds": 3600.0,
-        }
-    )
-
-
 @pytest.fixture(scope="module")
 def alone(settings: Settings) -> Settings:
-    return _unswept(settings)
+    return unswept(settings)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +37,7 @@ def worker(client: Client, alone: Settings, tmp_path_factory: pytest.TempPathFac
 
 def test_h2_a_delivery_that_lost_its_claim_is_not_counted_by_the_chord(settings: Settings, tmp_path: Path) -> None:
     """§3.3: counted, it would fire the gate while the owner runs, and the gate that matters would never come."""
-    idle = _unswept(settings)
+    idle = unswept(settings)
     marks = tmp_path / "marks"
     graph = Graph("twice-in-its-chord")
     slow = graph.add(bodies.waits_for, path=str(tmp_path / "go"), marks=str(marks), key="slow")

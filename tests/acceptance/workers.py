@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+from uuid import uuid4
 
 from graphrun import Settings
 
@@ -91,6 +92,14 @@ class Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(timeout=10)
         self.process = None
+
+
+def unswept(settings: Settings, **changes: Any) -> Settings:
+    """Return settings with queues of their own, under which no sweeper makes a pass while a test runs."""
+    name = uuid4().hex[:8]
+    queues = {"queue": f"alone-{name}", "control_queue": f"alone-control-{name}"}
+    pauses = {"sweep_interval_seconds": 3600.0, "sweep_grace_seconds": 3600.0}
+    return Settings.load(**settings.model_dump() | queues | pauses | changes)
 
 
 def environment_of(settings: Settings) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from celery import Celery
 
-from graphrun.cli.checks import Check, Level, _unsafe
+from graphrun.cli.checks import Check, Level, _queued, _unsafe
 from graphrun.engine.app import make_app
 from graphrun.registry import TaskRegistry
 from graphrun.settings import Settings
@@ -38,3 +38,9 @@ def test_a_finding_is_one_line_with_its_remedy():
     assert Check(Level.FAIL, "broker", "down\nand out", "start it").line() == (
         "fail broker           down and out -> start it"
     )
+
+
+def test_what_is_asked_of_queued_nodes_makes_no_database(tmp_path):
+    settings = Settings(database_url=f"sqlite:///{tmp_path / 'none.db'}")
+    assert _queued(settings) == []
+    assert list(tmp_path.iterdir()) == []
